@@ -1,0 +1,39 @@
+"""Every action name of core, once (AC-1). A module's own are `<module key>.<verb_noun>`, accepted by shape."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+API_REQUEST: Final = "api.request"
+API_KEY_CREATED: Final = "api.key_created"
+API_KEY_REVOKED: Final = "api.key_revoked"
+API_KEY_EXPOSED: Final = "api.key_exposed"
+API_SETTINGS_CHANGED: Final = "api.settings_changed"
+
+SESSION_STARTED: Final = "session.started"
+SESSION_ENDED: Final = "session.ended"
+SESSION_PASSWORD_CHANGED: Final = "session.password_changed"  # noqa: S105  # an action's name
+
+CORE: Final = frozenset(
+    {
+        API_REQUEST,
+        API_KEY_CREATED,
+        API_KEY_REVOKED,
+        API_KEY_EXPOSED,
+        API_SETTINGS_CHANGED,
+        SESSION_STARTED,
+        SESSION_ENDED,
+        SESSION_PASSWORD_CHANGED,
+    }
+)
+
+_PREFIXES = tuple({f"{action.partition('.')[0]}." for action in CORE})
+_SHAPE = re.compile(r"[a-z][a-z0-9_]{0,30}\.[a-z][a-z0-9_]{0,62}")
+
+
+@lru_cache(maxsize=1024)
+def is_declared(action: str) -> bool:
+    """True for core's actions, and for a well-formed one of a module: a module can't speak for core."""
+    if action.startswith(_PREFIXES):
+        return action in CORE
+    return _SHAPE.fullmatch(action) is not None

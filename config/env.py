@@ -1,0 +1,68 @@
+"""Reading the environment: every value is typed, and a missing or malformed one stops the start with its name."""
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+
+
+def text(name: str, default: str | None = None) -> str:
+    """The variable's text; ImproperlyConfigured when it is missing and has no default."""
+    value = os.environ.get(name, default)
+    if value is None:
+        raise ImproperlyConfigured(f"The environment variable {name} is missing.")
+    return value
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """1, true, yes, on or 0, false, no, off in any case; anything else is refused."""
+    value = os.environ.get(name, "").strip().lower()
+    if not value:
+        return default
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be true or false.")
+
+
+def number(name: str, *, default: int, minimum: int = 0) -> int:
+    """A whole number, at least `minimum`."""
+    return _parsed(
+        name, str(default), lambda value: _at_least(int(value), minimum), f"a whole number, {minimum} or more"
+    )
+
+
+def names(name: str, default: str = "") -> list[str]:
+    """Texts separated by commas; blanks are dropped."""
+    return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
+
+
+def secrets(name: str, default: str | None = None) -> dict[str, str]:
+    """Named secrets, `id:secret,id:secret`: the first one is current, the others still verify.
+
+    The secret is never part of an error message.
+    """
+    found: dict[str, str] = {}
+    for pair in text(name, default).split(","):
+        key, separator, secret = pair.strip().partition(":")
+        if not separator or not key or len(secret) < 16 or key in found:
+            raise ImproperlyConfigured(f"{name} must read id:secret,id:secret with secrets of 16 characters or more.")
+        found[key] = secret
+    return found
+
+
+def _parsed(name: str, default: str, parse: Callable[[str], T], wanted: str) -> T:
+    try:
+        return parse(os.environ.get(name, "").strip() or default)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be {wanted}.") from None
+
+
+def _at_least(value: int, minimum: int) -> int:
+    if value < minimum:
+        raise ValueError
+    return value

@@ -1,0 +1,41 @@
+"""Health of one process: /healthz says that it answers, /readyz that it can work."""
+
+from collections.abc import Callable
+
+import structlog
+from django.core.cache import cache
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+log = structlog.get_logger(__name__)
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Touches nothing: a process that answers this need not be restarted."""
+    return HttpResponse("ok", content_type="text/plain")
+
+
+def readyz(request: HttpRequest) -> HttpResponse:
+    """503 with the reasons when this process should get no traffic. The detail goes to the log: errors name hosts."""
+    reasons = [reason for check in (_database, _cache) if (reason := _said(check))]
+    return JsonResponse({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+
+
+def _said(check: Callable[[], str | None]) -> str | None:
+    try:
+        return check()
+    except Exception:  # whatever a driver raises means "not ready"
+        log.exception("not ready", check=check.__name__.strip("_"))
+        return f"The {check.__name__.strip('_')} can't be reached."
+
+
+def _database() -> str | None:
+    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return "Migrations are not applied."
+    return None
+
+
+def _cache() -> None:
+    cache.get("readyz")

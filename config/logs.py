@@ -1,0 +1,73 @@
+"""Logging: structlog and the standard library write through one handler, and no line leaves it with a secret in it.
+
+JSON lines in production, readable ones in debug. The request id is bound by `config.edge.RequestId`.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+# A key of the API (SPEC KY-1), and what follows an Authorization header however it was printed: as text, repr or JSON.
+_KEY = r"th_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}"
+_HEADER = r"""(authorization(?:\\?["']\s*[:,=]|[:=])\s*b?\\?["']?)[^"'\\\r\n]+"""
+_SECRET = re.compile(f"{_HEADER}|(\\bbearer\\s+)[^\\s\"'\\\\,;)]+|{_KEY}", re.IGNORECASE)
+REDACTED = "[redacted]"
+
+# Loggers of the servers: they set handlers of their own, past the redaction.
+_SERVERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "_granian", "granian.access")
+
+
+def redact(line: str) -> str:
+    """The line without API keys and Authorization headers."""
+    return _SECRET.sub(lambda match: f"{match[1] or match[2] or ''}{REDACTED}", line)
+
+
+class _Redacting(structlog.stdlib.ProcessorFormatter):
+    """Redacts the rendered line, so that tracebacks and foreign loggers are covered too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def configure(*, debug: bool) -> None:
+    """Set up both libraries; called by the settings, safe to call again."""
+    shared: list[Callable[..., Any]] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Redacting(processors=_renderers(debug=debug), foreign_pre_chain=shared))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    for name in _SERVERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    # The access line tells of a refused request; this logger is for those that crashed.
+    logging.getLogger("django.request").setLevel(logging.ERROR)
+    logging.captureWarnings(capture=True)
+
+
+def _renderers(*, debug: bool) -> list[Callable[..., Any]]:
+    remove = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    if debug:
+        return [
+            remove,
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            ),
+        ]
+    return [remove, structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]

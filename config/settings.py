@@ -1,0 +1,182 @@
+"""The one settings file, fed by the environment (docs/reference/settings.md). What is missing stops the start."""
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from config import env, logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = BASE_DIR / "var"
+
+DEBUG = env.flag("DEBUG", default=False)
+# One process that serves pages, API and sockets and keeps limits and events in its memory.
+EMBEDDED = env.flag("EMBEDDED", default=False)
+
+_DEVELOPMENT_SECRET = "development-only-never-in-production" if DEBUG else None
+SECRET_KEY = env.text("SECRET_KEY", _DEVELOPMENT_SECRET)
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if DEBUG else "")
+BASE_URL = env.text("BASE_URL", "http://127.0.0.1:8000" if DEBUG else None).rstrip("/")
+TRUSTED_PROXY_HOPS = env.number("TRUSTED_PROXY_HOPS", default=0)
+
+# Named secrets, the first one current: see env.secrets.
+API_KEY_PEPPERS = env.secrets("API_KEY_PEPPERS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
+ACTIVITY_MAC_KEYS = env.secrets("ACTIVITY_MAC_KEYS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
+
+INSTALLED_APPS = [
+    "config",
+    "apps.catalogue",
+    "apps.api",
+    "apps.accounts",
+    "apps.activity",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "config.edge.RequestId",
+    "apps.api.rest.edge.ProblemAnswers",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apps.accounts.middleware.LiveSessions",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = True
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+def _database() -> dict[str, Any]:
+    """DATABASE_URL, or a SQLite file in var/. Options that the gate's guarantees stand on are set here."""
+    database: dict[str, Any] = dict(
+        dj_database_url.parse(env.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'tollhouse.sqlite3'}"))
+    )
+    if database["ENGINE"] == "django.db.backends.sqlite3":
+        VAR_DIR.mkdir(exist_ok=True)
+        # A writer waits 20 s for the other writer; IMMEDIATE so that read-then-write never fails at once.
+        database["OPTIONS"] = {
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        }
+    elif database["ENGINE"] == "django.db.backends.postgresql":
+        database["CONN_MAX_AGE"] = 600
+        database["OPTIONS"] = {**database.get("OPTIONS", {}), "connect_timeout": 5}
+    else:
+        raise ImproperlyConfigured("DATABASE_URL must be postgresql:// or sqlite://.")
+    database["ATOMIC_REQUESTS"] = False
+    return database
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.text("REDIS_URL", "")
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "OPTIONS": {"socket_connect_timeout": 0.05, "socket_timeout": 0.25},
+    }
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+if DEBUG or EMBEDDED:
+    # One process: its local cache is shared by everything that counts.
+    SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
+
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "sign_in"
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = DEBUG
+
+# The gate (apps/api). API_REQUEST_CONTEXT names a function of the HTTP request that adds to a handler's context.
+API_PEOPLE = "apps.accounts.people"
+API_CURRENCY = "EUR"
+API_REQUEST_CONTEXT = ""
+
+SESSION_COOKIE_AGE = 14 * 24 * 60 * 60
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = False
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+if not DEBUG:
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=True)
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    if TRUSTED_PROXY_HOPS:
+        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    CSRF_TRUSTED_ORIGINS = [BASE_URL]
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+EMAIL_BACKEND = (
+    "django.core.mail.backends.console.EmailBackend" if DEBUG else "django.core.mail.backends.smtp.EmailBackend"
+)
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "tollhouse@example.org")
+
+LOGGING_CONFIG = None
+logs.configure(debug=DEBUG)

@@ -1,0 +1,16 @@
+"""Where everything is. The gate's paths come from apps.api, sign-in and the account pages from apps.accounts."""
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.generic import RedirectView
+
+from config import health
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("", include("apps.accounts.urls")),
+    path("", include("apps.api.urls")),
+]
