@@ -1,0 +1,87 @@
+"""Fixtures that every part of the suite uses. The services come from `tests.services`."""
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+
+from tests import services
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    tmp_path_factory: pytest.TempPathFactory, django_db_modify_db_settings_parallel_suffix: None
+) -> None:
+    """SQLite in a file, as the embedded default has it: in memory, threads would share what they don't share there."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] == "django.db.backends.sqlite3":
+        database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> Iterator[None]:
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:
+    """Of the test database, for other processes; what they are to see must be committed."""
+    found = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{found['NAME']}"
+    return f"postgresql://{found['USER']}@{found['HOST']}:{found['PORT']}/{found['NAME']}"
+
+
+@pytest.fixture
+def postgres_url(database_url: str) -> str:
+    """`database_url`, where it is PostgreSQL; skips on SQLite."""
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    return database_url
+
+
+@pytest.fixture
+def redis_url() -> str:
+    """The Redis database of this worker, which the settings use; skips where there is none."""
+    if not settings.REDIS_URL:
+        pytest.skip("needs Redis")
+    return str(settings.REDIS_URL)
+
+
+@pytest.fixture
+def process_environment(database_url: str) -> dict[str, str]:
+    """The environment for a process of the program: the settings of this run, its test database, its Redis."""
+    root = str(Path(__file__).resolve().parent.parent)
+    return {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PYTHONPATH": root,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _private(service: services.Redis | services.Postgres) -> Generator[Any]:
+    try:
+        service.start()
+        yield service
+    finally:
+        service.remove()
+
+
+@pytest.fixture
+def redis_server() -> Generator[services.Redis]:
+    """A Redis for this test alone, to be stopped, killed, paused and started again on the same port."""
+    yield from _private(services.Redis())
+
+
+@pytest.fixture
+def postgres_server() -> Generator[services.Postgres]:
+    """A PostgreSQL for this test alone, to be stopped, killed, paused and started again on the same port."""
+    yield from _private(services.Postgres())
