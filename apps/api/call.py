@@ -1,0 +1,120 @@
+"""One call on its way through the gate: what came in at the door, who calls, what the steps found, and the outcome."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.translation import get_supported_language_variant
+from django.utils.translation.trans_real import parse_accept_lang_header
+
+from apps.api.people import Scope
+from apps.api.problems import Problem
+
+if TYPE_CHECKING:
+    from apps.api.audit import Audit
+    from apps.api.keys import Facts, VerifiedKey
+    from apps.api.ratelimit import Level
+    from apps.api.switches import Switches
+    from apps.api.tool import Tool
+
+Audience = Literal["admin", "public"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrance:
+    """What the transport knows of a request before anything is decided. `ip` is the caller's address (KY-6)."""
+
+    request_id: str
+    ip: str
+    path: str = ""
+    query_string: str = ""
+    authorization: str | None = None
+    idempotency_key: str | None = None
+    accept_language: str = ""
+    base_url: str | None = None
+    hosts: tuple[str, ...] = ()
+    http: HttpRequest | None = None
+
+    @cached_property
+    def language(self) -> str:
+        """The first language of Accept-Language that the project has, else the project's own."""
+        for code, _ in parse_accept_lang_header(self.accept_language):
+            try:
+                return get_supported_language_variant(code)
+            except LookupError:
+                continue
+        return settings.LANGUAGE_CODE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor:
+    """Who calls. `caller` is what budgets and records belong to: the key family, or the network of a public caller."""
+
+    kind: Literal["key", "public"]
+    caller: str
+    ip: str
+    key: "VerifiedKey | None" = None
+    scope: Scope | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A call that ended well. `body` is `result` encoded once; every transport sends these bytes."""
+
+    result: dict[str, Any]
+    body: bytes
+    outcome: str = "ok"  # the entry's word: ok, preview, confirmation_required, pending_approval
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The tools that a caller may call, by name."""
+
+    tools: "tuple[Tool, ...]"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A call that was refused or failed. `body` is the problem document, encoded once."""
+
+    problem: Problem
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        return self.problem.kind.status
+
+
+Outcome = Answer | Refusal
+
+
+@dataclass(kw_only=True)
+class Call:
+    """The state that the steps share. A field is set by the step that its comment names, and read by later ones only."""
+
+    entrance: Entrance
+    audience: Audience
+    name: str = ""
+    input: Any = None  # a JSON value, or a function without arguments that reads it (`read_input`)
+    resolve_name: Callable[[str], str] | None = None
+    idempotency_header: bool = True
+
+    facts: "Facts | None" = None  # `switch`: the settings and the key's row, from one statement
+    switches: "Switches | None" = None  # `switch`
+    actor: Actor | None = None  # `authenticate`
+    scopes: frozenset[str] = frozenset()  # `look_up`
+    tool: "Tool | None" = None  # `look_up`
+    typed: Any = None  # `validate`: the input as the handler takes it
+    dry_run: bool = False  # `validate`
+    levels: "dict[str, Level]" = field(default_factory=dict)  # the charges, by policy
+    audit: "Audit | None" = None  # `open_audit`
+
+    # What must happen at the end: inside the effect's transaction after the answer is encoded, or after everything.
+    before_commit: list[Callable[[Outcome], None]] = field(default_factory=list)
+    afterwards: list[Callable[[Outcome], None]] = field(default_factory=list)

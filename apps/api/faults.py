@@ -1,0 +1,68 @@
+"""What an exception of the database means for the caller: a conflict, a wait that was over, or a database that is not there."""
+
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from apps.api.problems import Problem
+
+RETRY_AFTER_SECONDS = 2
+
+_SERIALIZATION = {"40001", "40P01"}
+_LOCK_WAIT_OVER = {"55P03"}
+_GONE_CLASSES = ("08", "53", "57P")
+_SQLITE_BUSY = {5, 6}
+
+
+def is_serialization(error: BaseException) -> bool:
+    """The transaction lost against another one and may be started again from its beginning."""
+    return isinstance(error, DatabaseError) and _sqlstate(error) in _SERIALIZATION
+
+
+def is_gone(error: BaseException) -> bool:
+    """The connection or the server went away, or the database stayed busy: nothing is known to be wrong with the call."""
+    if isinstance(error, InterfaceError):
+        return True
+    if not isinstance(error, OperationalError):
+        return False
+    cause: Any = error.__cause__
+    if hasattr(cause, "sqlite_errorcode"):
+        return (cause.sqlite_errorcode & 0xFF) in _SQLITE_BUSY
+    state = _sqlstate(error)
+    return state is None or state.startswith(_GONE_CLASSES)
+
+
+def problem_of(error: BaseException) -> Problem | None:
+    """The refusal for a fault of the database; None when the exception is the code's own fault."""
+    if is_serialization(error):
+        return conflict("serialization")
+    if isinstance(error, DatabaseError) and _sqlstate(error) in _LOCK_WAIT_OVER:
+        return conflict("busy")
+    if is_gone(error):
+        return unavailable()
+    return None
+
+
+def conflict(reason: str) -> Problem:
+    return Problem("conflict", "Another change of the same data was faster. Repeat the call.", reason=reason)
+
+
+def unavailable() -> Problem:
+    return Problem(
+        "unavailable",
+        "The database can't be reached or is busy. Nothing was changed; repeat the call.",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )
+
+
+def maybe_committed() -> Problem:
+    """The connection broke during COMMIT: without an idempotency key nobody can repeat the call safely (ID-3)."""
+    return Problem(
+        "unavailable",
+        "The connection to the database was lost at the end of the write: it may have happened. Look before you repeat it.",
+        retry="never",
+    )
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    return getattr(error.__cause__, "sqlstate", None)

@@ -1,0 +1,93 @@
+"""The chains of steps, and the one place where a call's outcome is made (RF-12)."""
+
+from collections.abc import Callable, Sequence
+
+import structlog
+from django.db import connections, transaction
+
+from apps.api import faults, outcomes, steps
+from apps.api.call import Answer, Call, Outcome, Refusal
+from apps.api.problems import Problem
+
+log = structlog.get_logger(__name__)
+
+Step = Callable[[Call], Outcome | None]
+
+# Steps 1 to 3: the switch, no credential in the URL, who are you.
+ENTER: Sequence[Step] = (steps.switch, steps.no_credential_in_url, steps.authenticate)
+
+# Steps 4 to 9 of a key's call. Step 7, asked before, stands between validate and danger.
+KEY: Sequence[Step] = (
+    steps.read_input,
+    steps.look_up,
+    steps.charge,
+    steps.open_audit,
+    steps.validate,
+    steps.danger,
+    steps.run,
+)
+
+# A visitor pays at the entry, before anything is read or looked up.
+PUBLIC: Sequence[Step] = (
+    steps.charge_entry,
+    steps.read_input,
+    steps.look_up,
+    steps.charge,
+    steps.validate,
+    steps.danger,
+    steps.run,
+)
+
+LISTING: Sequence[Step] = (steps.find_scopes, steps.charge_listing)
+
+
+def go(call: Call, chain: Sequence[Step]) -> Outcome | None:
+    """Send the call through the chain. None: every step let it go on."""
+    outcome = _outcome(call, chain)
+    if outcome is None:
+        return None
+    return _finished(call, outcome)
+
+
+def _outcome(call: Call, chain: Sequence[Step]) -> Outcome | None:
+    try:
+        _refuse_callers_transaction()
+        for step in chain:
+            outcome = step(call)
+            if outcome is not None:
+                return outcomes.with_headers(call, outcome) if isinstance(outcome, Answer) else outcome
+    except Problem as problem:
+        return outcomes.refusal(call, problem)
+    except (Exception, SystemExit) as error:
+        return outcomes.refusal(call, _fault(call, error))
+    return None
+
+
+def _finished(call: Call, outcome: Outcome) -> Outcome:
+    """What must happen at the end. An answer whose entry can't be written is no answer."""
+    try:
+        for finish in call.afterwards:
+            finish(outcome)
+    except Exception as error:
+        log.error("entry_not_written", tool=call.name, exc_info=error)
+        if isinstance(outcome, Refusal):
+            return outcome
+        return outcomes.refusal(call, faults.problem_of(error) or faults.unavailable())
+    return outcome
+
+
+def _fault(call: Call, error: BaseException) -> Problem:
+    """The generic answer; the detail goes to the log with the request id and never to the caller."""
+    known = faults.problem_of(error)
+    if known is not None:
+        log.warning("database_fault", tool=call.name, problem=known.code, exc_info=error)
+        return known
+    log.error("call_failed", tool=call.name, exc_info=error)
+    return Problem("internal_error", "The call failed on our side. The request id finds it in the log.")
+
+
+def _refuse_callers_transaction() -> None:
+    """The gate's own transactions must be outermost, or a caller's rollback would take a committed answer back (RF-15)."""
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            raise transaction.TransactionManagementError("The gate does not run inside a caller's transaction.")

@@ -1,0 +1,102 @@
+"""API keys and their families (KY-1, KY-4)."""
+
+import uuid
+from collections.abc import Sequence
+from ipaddress import ip_network
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+MIN_BUDGET = 20
+
+
+def validate_names(value: Any) -> None:
+    """A list of scopes."""
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise ValidationError(_("Give a list of names."))
+
+
+def validate_networks(value: Sequence[Any]) -> None:
+    """Networks in CIDR form, without host bits."""
+    for network in value if isinstance(value, list) else [value]:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise ValidationError(_("%(network)s is no network in CIDR form."), params={"network": network}) from error
+
+
+class KeyFamily(models.Model):
+    """A key and its rotations: what budgets and records belong to (KY-4)."""
+
+    uuid = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("key family")
+        verbose_name_plural = _("key families")
+
+    def __str__(self) -> str:
+        return str(self.uuid)
+
+
+class ApiKey(models.Model):
+    """What is stored of a key: its public id and a keyed digest, never its text."""
+
+    uuid = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    public_id = models.CharField(_("id"), max_length=12, unique=True, editable=False)
+    digest = models.CharField(max_length=64, editable=False)
+    pepper_id = models.CharField(max_length=32, editable=False)
+    family = models.ForeignKey(KeyFamily, models.PROTECT, related_name="keys", editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="api_keys", verbose_name=_("owner")
+    )
+    name = models.CharField(_("name"), max_length=100)
+    scopes = models.JSONField(_("scopes"), default=list, blank=True, validators=[validate_names])
+    requires_approval = models.BooleanField(_("requires approval"), default=False)
+    approvers_needed = models.PositiveSmallIntegerField(
+        _("approvers needed"), default=1, validators=[MinValueValidator(1)]
+    )
+    networks = models.JSONField(_("allowed networks"), default=list, blank=True, validators=[validate_networks])
+    budget = models.PositiveIntegerField(
+        _("units a minute"), null=True, blank=True, validators=[MinValueValidator(MIN_BUDGET)]
+    )
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        related_name="+",
+        editable=False,
+        verbose_name=_("created by"),
+    )
+    last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)
+    revoked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        related_name="+",
+        editable=False,
+        verbose_name=_("revoked by"),
+    )
+    exposed_at = models.DateTimeField(_("exposed at"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
+        ordering = ("-created_at", "pk")
+        constraints = [
+            models.CheckConstraint(
+                name="api_key_budget_is_20_or_more",
+                condition=models.Q(budget__isnull=True) | models.Q(budget__gte=MIN_BUDGET),
+            ),
+            models.CheckConstraint(name="api_key_needs_an_approver", condition=models.Q(approvers_needed__gte=1)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.public_id})"

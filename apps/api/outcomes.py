@@ -1,0 +1,21 @@
+"""Putting an outcome together: the document of a refusal, and the headers of what was charged."""
+
+from dataclasses import replace
+
+from apps.api import problems, ratelimit, strict_json
+from apps.api.call import Answer, Call, Refusal
+from apps.api.problems import Problem
+
+
+def refusal(call: Call, problem: Problem) -> Refusal:
+    body = strict_json.dumps(problems.document(problem, call.entrance.request_id))
+    return Refusal(problem=problem, body=body, headers={**charged(call), **problem.headers})
+
+
+def with_headers(call: Call, answer: Answer) -> Answer:
+    return replace(answer, headers=charged(call))
+
+
+def charged(call: Call) -> dict[str, str]:
+    """The limiter's headers, for every policy that this call was charged to (RL-5)."""
+    return ratelimit.headers(tuple(call.levels.values())) if call.levels else {}

@@ -1,0 +1,68 @@
+"""Where the gate meets people (PS-1): the protocol that `settings.API_PEOPLE` implements, and a default for any user model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+
+if TYPE_CHECKING:
+    from apps.api.switches import Switches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What a person may do at this moment. `person_id` is str(pk) of the user; permissions are `app_label.codename`."""
+
+    person_id: str
+    name: str
+    is_superuser: bool = False
+    permissions: frozenset[str] = field(default_factory=frozenset)
+
+    def can(self, permission: str) -> bool:
+        return self.is_superuser or permission in self.permissions
+
+    def can_all(self, permissions: frozenset[str]) -> bool:
+        return self.is_superuser or permissions <= self.permissions
+
+
+class People(Protocol):
+    """What the gate asks about people. A module with these functions is one."""
+
+    def owner_sql(self, vendor: str, owner: str) -> str | None:
+        """An SQL scalar subquery that gives the facts of the person whose pk is the expression `owner`, as JSON.
+
+        It becomes part of the one statement that verifies a key (KY-2). None: the facts are read by `owner_scope`.
+        """
+
+    def owner_scope(self, owner_id: object, facts: Mapping[str, Any] | None, switches: "Switches") -> Scope | None:
+        """The owner's full scope, or None when the owner may not act now (PS-3's gates)."""
+
+
+class DefaultPeople:
+    """Keys of active users, permissions as Django's backends grant them. No sessions, and nobody decides approvals."""
+
+    def owner_sql(self, vendor: str, owner: str) -> str | None:
+        return None
+
+    def owner_scope(self, owner_id: object, facts: Mapping[str, Any] | None, switches: "Switches") -> Scope | None:
+        user = get_user_model()._default_manager.filter(pk=cast(Any, owner_id)).first()
+        if user is None or not user.is_active:
+            return None
+        return Scope(
+            person_id=str(user.pk),
+            name=user.get_username(),
+            is_superuser=bool(getattr(user, "is_superuser", False)),
+            permissions=frozenset(user.get_all_permissions()) if hasattr(user, "get_all_permissions") else frozenset(),
+        )
+
+
+_default = DefaultPeople()
+
+
+def current() -> People:
+    """The people of this project: the module that `API_PEOPLE` names, else the default."""
+    name = getattr(settings, "API_PEOPLE", "")
+    return cast(People, import_module(name)) if name else _default

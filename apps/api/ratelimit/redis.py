@@ -1,0 +1,109 @@
+"""The limiter's store in Redis: one script call decides and charges (RL-4)."""
+
+import hashlib
+from string import Template
+
+import redis
+
+from apps.api.ratelimit.bucket import Charges, Reading
+
+# Connecting and every answer; a Redis that is slower counts as down.
+TIMEOUT_SECONDS = 0.05
+
+# A bucket is one string of doubles: the sum, then slot and units of each live slot, the oldest first. Each slot enters and
+# leaves it once, at its ends, so a charge costs the same however full the window is, and a refusal writes nothing. The
+# expiry is set with the value: no cut connection leaves units that never come back. The clock is Redis' own.
+_SCRIPT = Template("""
+local now = tonumber($clock)
+local fits = true
+local buckets, answer = {}, {}
+
+for i, key in ipairs(KEYS) do
+    local budget, units, seconds = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+    local state = redis.call('GET', key) or ''
+    local sum = state ~= '' and struct.unpack('>d', state) or 0
+    local head, tail = 9, #state
+
+    while head < tail do
+        local slot, gone = struct.unpack('>dd', state, head)
+        if slot >= now - seconds then break end
+        sum = sum - gone
+        head = head + 16
+    end
+
+    -- The present slot, and what lies ahead of a clock that was set back: it counts as of now.
+    local present = 0
+    while head < tail do
+        local slot, taken = struct.unpack('>dd', state, tail - 15)
+        if slot < now then break end
+        present = present + taken
+        tail = tail - 16
+    end
+
+    local over = units > 0 and sum + units - budget or 0
+    local at, wait = head, 0
+    while over > 0 do
+        local slot, freed = now, over
+        if at < tail then slot, freed = struct.unpack('>dd', state, at) end
+        over = over - freed
+        wait = slot + seconds + 1 - now
+        at = at + 16
+    end
+
+    local oldest = head < tail and struct.unpack('>d', state, head) or now
+    fits = fits and wait == 0
+    buckets[i] = {sum, state:sub(head, tail), present}
+    answer[3 * i - 2] = sum
+    answer[3 * i - 1] = sum > 0 and oldest + seconds + 1 - now or 0
+    answer[3 * i] = wait
+end
+
+if fits and ARGV[1] == 'take' then
+    for i, key in ipairs(KEYS) do
+        local units, seconds = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+        if units > 0 then
+            local sum, before, present = unpack(buckets[i])
+            local state = struct.pack('>d', sum + units) .. before .. struct.pack('>dd', now, present + units)
+            redis.call('SET', key, state, 'EX', seconds + 1)
+            if sum == 0 then answer[3 * i - 1] = seconds + 1 end
+            answer[3 * i - 2] = sum + units
+        end
+    end
+end
+return answer
+""")
+
+
+class RedisStore:
+    """Exact over all threads, processes and machines of one Redis. `clock` is Lua, for whole seconds."""
+
+    errors = (redis.RedisError, OSError)
+
+    def __init__(self, url: str, clock: str = "redis.call('TIME')[1]") -> None:
+        self._script = _SCRIPT.substitute(clock=clock)
+        self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
+        pool = redis.ConnectionPool.from_url(
+            url,
+            socket_connect_timeout=TIMEOUT_SECONDS,
+            socket_timeout=TIMEOUT_SECONDS,
+            # One for each thread: the default of 100 is an error for the 101st.
+            max_connections=2**16,
+        )
+        # No retries (the pool's default, not the client's): a repeated script could charge twice.
+        self._client = redis.Redis(connection_pool=pool)
+
+    def take(self, charges: Charges) -> tuple[Reading, ...]:
+        return self._run("take", charges)
+
+    def look(self, charges: Charges) -> tuple[Reading, ...]:
+        return self._run("look", charges)
+
+    def _run(self, verb: str, charges: Charges) -> tuple[Reading, ...]:
+        keys = [f"ratelimit:{bucket.name}" for bucket, _ in charges]
+        numbers = [number for bucket, units in charges for number in (bucket.budget, units, bucket.seconds)]
+        arguments = (len(keys), *keys, verb, *numbers)
+        try:
+            answer = self._client.evalsha(self._sha, *arguments)
+        except redis.exceptions.NoScriptError:
+            answer = self._client.eval(self._script, *arguments)
+        return tuple(Reading(*answer[at : at + 3]) for at in range(0, len(answer), 3))

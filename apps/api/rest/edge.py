@@ -1,0 +1,32 @@
+"""Every answer of 400 and above under the API's paths is a problem (PR-1), whoever made it."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from apps.api import doorway, problems
+
+_KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
+
+
+class ProblemAnswers:
+    """Outside every middleware that answers by itself: a missing route, a bad host, a crash with DEBUG on or off come out alike."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self.prefixes: tuple[str, ...] = tuple(getattr(settings, "API_PATHS", ("/api/",)))
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        answer = self.get_response(request)
+        if answer.status_code < 400 or not request.path.startswith(self.prefixes):
+            return answer
+        if answer.headers.get("Content-Type", "").startswith(problems.MEDIA_TYPE):
+            return answer
+        made = doorway.problem_response(problems.of_status(answer.status_code), request)
+        for name in _KEPT:
+            if name in answer.headers:
+                made[name] = answer.headers[name]
+        answer.close()
+        return made

@@ -1,0 +1,12 @@
+"""The REST paths of both audiences, with and without the last slash, without a redirect (RE-1)."""
+
+from django.urls import re_path
+
+from apps.api.rest.views import ToolsView, ToolView
+
+urlpatterns = [
+    re_path(r"^v1/tools/?$", ToolsView.as_view(), name="tools"),
+    re_path(r"^v1/tools/(?P<name>[^/]+)/?$", ToolView.as_view(), name="tool"),
+    re_path(r"^v1/public/tools/?$", ToolsView.as_view(audience="public"), name="public_tools"),
+    re_path(r"^v1/public/tools/(?P<name>[^/]+)/?$", ToolView.as_view(audience="public"), name="public_tool"),
+]

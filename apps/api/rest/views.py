@@ -1,0 +1,68 @@
+"""REST (RE-1): the listing and the call of a tool. Parse, one call of the executor, send its bytes."""
+
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from apps.api import doorway, executor
+from apps.api.call import Audience
+from apps.api.problems import Problem
+from apps.api.rest.parser import StrictJSONParser
+
+
+class _OneForm(BaseContentNegotiation):
+    """JSON in, JSON out, whatever the Accept header wishes."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class GateView(APIView):
+    """A lean view: everything that DRF could decide is decided by the gate."""
+
+    authentication_classes = []
+    permission_classes = []
+    throttle_classes = []
+    parser_classes = [StrictJSONParser]
+    renderer_classes = [JSONRenderer]
+    content_negotiation_class = _OneForm
+
+    audience: Audience = "admin"
+
+    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        allowed = {"Allow": ", ".join(self.allowed_methods)}
+        return doorway.problem_response(
+            Problem("method_not_allowed", "This path has no such method.", headers=allowed), plain(request)
+        )
+
+
+class ToolsView(GateView):
+    """`GET …/tools`."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: Request) -> HttpResponse:
+        return executor.list(plain(request), self.audience)
+
+
+class ToolView(GateView):
+    """`POST …/tools/<name>`."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: Request, name: str) -> HttpResponse:
+        return executor.call(plain(request), self.audience, name, partial(StrictJSONParser().parse, request))
+
+
+def plain(request: Request) -> HttpRequest:
+    """Django's request inside DRF's."""
+    inner: HttpRequest = request._request
+    return inner

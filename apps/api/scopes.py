@@ -1,0 +1,27 @@
+"""Which API scopes a person holds right now (PS-5): those on which they hold the permission of every open tool."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from apps.api import registry
+from apps.api.people import Scope
+from apps.api.registry import Registry
+from apps.api.switches import Switches
+
+
+def held(scope: Scope, wanted: Iterable[str], switches: Switches) -> frozenset[str]:
+    """Those of the wanted API scopes that the person holds. A scope without an open tool is held by nobody."""
+    needed = _needed(registry.current(), switches)
+    return frozenset(name for name in wanted if name in needed and scope.can_all(needed[name]))
+
+
+@lru_cache(maxsize=8)
+def _needed(tools: Registry, switches: Switches) -> Mapping[str, frozenset[str]]:
+    """The permissions that each scope with an open tool asks for. Pure: the switches are one object per state of the settings."""
+    found: dict[str, frozenset[str]] = {}
+    for name, on_scope in tools.by_scope.items():
+        is_open = [tool for tool in on_scope if switches.is_open(tool) and switches.is_on(tool.module)]
+        # A tool without a permission can't be given by anybody's rights: its scope stays closed.
+        if is_open and all(tool.permission for tool in is_open):
+            found[name] = frozenset(tool.permission for tool in is_open if tool.permission)
+    return found

@@ -1,0 +1,107 @@
+"""From a handler's type hints to its input schema and back to typed arguments (MT-2, MT-3)."""
+
+import asyncio
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_type_hints
+
+from asgiref.sync import async_to_sync
+from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from apps.api import schemas
+
+
+class SignatureError(TypeError):
+    """The function has none of the three forms that a handler may have."""
+
+
+class _PlainSchema(GenerateJsonSchema):
+    """Pydantic's schema with a decimal as the decimal string that it is on the wire: a double would lose cents."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        return {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?$"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How a handler takes its input. `model` is None where the schema is explicit: the handler then gets the dict itself."""
+
+    model: Any = None
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Any] | None:
+        return None if self.model is None else TypeAdapter(self.model)
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The input schema: references inlined, no titles, an optional field without its null branch."""
+        if self.adapter is None:
+            return {}
+        return schemas.plain(self.adapter.json_schema(schema_generator=_PlainSchema))
+
+    def typed(self, value: dict[str, Any]) -> Any:
+        """The validated JSON object as the handler's own type. Raises pydantic.ValidationError."""
+        return value if self.adapter is None else self.adapter.validate_python(value)
+
+    def arguments(self, typed: Any) -> dict[str, Any]:
+        """The typed input as a JSON object after defaults, as an approver sees it (AP-1)."""
+        if self.adapter is None:
+            return dict(typed)
+        dumped: dict[str, Any] = self.adapter.dump_python(typed, mode="json")
+        return dumped
+
+
+def form_of(function: Callable[..., Any], *, explicit: bool) -> Form:
+    """The form of a handler: `f(input: Model, ctx)`, `f(ctx, *, query: str = "")`, or with an explicit schema `f(input: dict, ctx)`."""
+    if explicit:
+        return Form()
+    if takes_keywords(function):
+        return Form(model=_model_of(function))
+    hints = _hints(function)
+    first = next(iter(inspect.signature(function).parameters), None)
+    model = hints.get(first or "")
+    if isinstance(model, type) and (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
+        return Form(model=model)
+    raise SignatureError(
+        f"{function.__qualname__} must read f(input: Model, ctx) with a pydantic model or a dataclass, f(ctx, *, name: type = …), "
+        "or be declared with an input_schema."
+    )
+
+
+def takes_keywords(function: Callable[..., Any]) -> bool:
+    return next(iter(inspect.signature(function).parameters), None) == "ctx"
+
+
+def invoke(function: Callable[..., Any], typed: Any, ctx: object) -> Any:
+    """Call a handler, a preview or a danger rule in the form that it has; an async one shares this thread's connections."""
+    called = async_to_sync(function) if asyncio.iscoroutinefunction(function) else function
+    if not takes_keywords(function):
+        return called(typed, ctx)
+    fields = typed if isinstance(typed, dict) else {name: getattr(typed, name) for name in _names(typed)}
+    return called(ctx, **fields)
+
+
+def _names(typed: Any) -> list[str]:
+    if isinstance(typed, BaseModel):
+        return list(type(typed).model_fields)
+    return [field.name for field in dataclasses.fields(typed)]
+
+
+def _model_of(function: Callable[..., Any]) -> type[BaseModel]:
+    hints = _hints(function)
+    fields: dict[str, Any] = {}
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name not in hints:
+            raise SignatureError(f"{function.__qualname__}: {parameter.name} must stand after the * and have a type.")
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], default)
+    return create_model(f"{function.__name__}_input", __config__=ConfigDict(protected_namespaces=()), **fields)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return get_type_hints(function, include_extras=True)

@@ -1,0 +1,144 @@
+"""What the operator has switched and set (SPEC 14, 25, 26), read from the settings table's rows.
+
+One immutable value a request. Nothing fails open: a list of closed things that can't be read closes everything (ST-2), an unreadable
+permission to act is none, and an unreadable number is its default.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+if TYPE_CHECKING:
+    from apps.api.tool import Module, Tool
+
+log = structlog.get_logger(__name__)
+
+
+class Unreadable(ValueError):
+    """A stored value that has not the form its name asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How one setting is read: its default, the check of a stored value, and what stands in for an unreadable one."""
+
+    default: Any
+    read: Callable[[Any], Any]
+    unreadable: Any
+    help: str
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Unreadable("true or false")
+    return value
+
+
+def _names(value: Any) -> frozenset[str]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise Unreadable("a list of names")
+    return frozenset(value)
+
+
+def _whole(minimum: int, maximum: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise Unreadable(f"a whole number from {minimum} to {maximum}")
+        return value
+
+    return read
+
+
+def _switch(*, default: bool, unreadable: bool, text: str) -> Rule:
+    return Rule(default=default, read=_flag, unreadable=unreadable, help=text)
+
+
+def _closing(text: str) -> Rule:
+    return Rule(default=frozenset(), read=_names, unreadable=None, help=text)
+
+
+def _amount(default: int, minimum: int, maximum: int, text: str) -> Rule:
+    return Rule(default=default, read=_whole(minimum, maximum), unreadable=default, help=text)
+
+
+RULES: Mapping[str, Rule] = {
+    "api_admin_enabled": _switch(default=True, unreadable=False, text="Keys may call the API."),
+    "api_public_enabled": _switch(
+        default=False, unreadable=False, text="Visitors without a key may call public tools."
+    ),
+    "maintenance_mode": _switch(default=False, unreadable=True, text="Every call is answered 503 until this is off."),
+    "disabled_modules": _closing("Modules that are off: their tools answer module_disabled."),
+    "api_disabled_modules": _closing("Modules whose tools do not exist for the API."),
+    "api_disabled_tools": _closing("Tools that do not exist for the API."),
+    "api_key_budget": _amount(600, 1, 1_000_000, "Units a minute of a key without a budget of its own."),
+    "api_network_budget": _amount(60, 1, 1_000_000, "Units a minute of a visitor's network."),
+    "api_token_budget": _amount(60, 1, 1_000_000, "Units a minute of a visitor's client token."),
+    "accounts_email_required": _switch(
+        default=False, unreadable=True, text="A person whose e-mail address is not confirmed may not act."
+    ),
+    "accounts_referral_required": _switch(
+        default=False, unreadable=True, text="A person without a referral code may not act."
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Switches:
+    """The settings of this moment. A list of closed things is None when it can't be read: then everything is closed."""
+
+    api_admin_enabled: bool
+    api_public_enabled: bool
+    maintenance_mode: bool
+    disabled_modules: frozenset[str] | None
+    api_disabled_modules: frozenset[str] | None
+    api_disabled_tools: frozenset[str] | None
+    api_key_budget: int
+    api_network_budget: int
+    api_token_budget: int
+    accounts_email_required: bool
+    accounts_referral_required: bool
+
+    def is_open(self, tool: "Tool") -> bool:
+        """The tool exists for the API: neither hidden nor of a module whose API is off."""
+        return (
+            self.api_disabled_tools is not None
+            and self.api_disabled_modules is not None
+            and tool.name not in self.api_disabled_tools
+            and tool.module.key not in self.api_disabled_modules
+        )
+
+    def is_on(self, module: "Module") -> bool:
+        return self.disabled_modules is not None and module.key not in self.disabled_modules
+
+
+@lru_cache(maxsize=8)
+def parse(text: str) -> Switches:
+    """The switches of a JSON object of rows. Pure, so the same text gives the same object in every request."""
+    try:
+        rows = json.loads(text)
+        if not isinstance(rows, dict):
+            raise Unreadable("an object")
+    except ValueError:
+        log.error("settings_unreadable")
+        return Switches(**{name: rule.unreadable for name, rule in RULES.items()})
+    return Switches(**{field.name: _value(field.name, rows) for field in fields(Switches)})
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value as the gate will read it. Raises Unreadable, which says what is wanted, or KeyError for an unknown name."""
+    return RULES[name].read(value)
+
+
+def _value(name: str, rows: Mapping[str, Any]) -> Any:
+    rule = RULES[name]
+    if name not in rows:
+        return rule.default
+    try:
+        return rule.read(rows[name])
+    except Unreadable as error:
+        log.error("setting_unreadable", setting=name, wanted=str(error))
+        return rule.unreadable
