@@ -1,0 +1,59 @@
+"""The forms of sign-in and of the people's admin pages."""
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.forms import AdminUserCreationForm, AuthenticationForm, UserChangeForm
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from apps.accounts import doors
+from apps.accounts.models import User
+
+TOO_MANY = "too_many_attempts"
+
+
+class SignInForm(AuthenticationForm):
+    """One text for every wrong log-in: an unknown address, a wrong password, a blocked person (PS-7).
+
+    About the same time, too: Django hashes once in each case.
+    """
+
+    error_messages = {
+        "invalid_login": _("The e-mail address or the password is not right."),
+        "inactive": _("The e-mail address or the password is not right."),
+        TOO_MANY: _("Too many attempts to sign in. Wait five minutes, then try again."),
+    }
+    wait: int | None = None
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        self.visitor = request
+        address, password = self.fields["username"], self.fields["password"]
+        address.label = _("E-mail address")
+        address.widget.attrs |= {"autocomplete": "username", "inputmode": "email", "spellcheck": "false"}
+        # The first thing to hear after a refusal is why: the page then puts the focus on the summary.
+        address.widget.attrs["autofocus"] = not self.is_bound
+        password.label = _("Password")
+
+    def clean(self) -> dict[str, Any]:
+        account, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if account and password:
+            # The cleaned address, as the look-up takes it: another spelling is not another account.
+            self.wait = doors.knock(self.visitor, account.lower())
+        if self.wait is not None:
+            raise ValidationError(self.error_messages[TOO_MANY], code=TOO_MANY)
+        return super().clean()
+
+
+class PersonCreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = User
+        fields = ("email", "name")
+
+
+class PersonChangeForm(UserChangeForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = User
+        fields = "__all__"
+        field_classes: ClassVar[dict[str, Any]] = {}

@@ -1,0 +1,115 @@
+"""The people of this project as the gate meets them (`settings.API_PEOPLE`): facts by SQL or by the ORM, and a scope.
+
+The SQL runs inside the statement that verifies a key, at every call of the API. The table and column names are the
+models' own; a test holds it to what Django's permission backend says.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection, models
+
+from apps.accounts import gates
+from apps.accounts.models import User
+from apps.api.people import Scope
+from apps.api.switches import Switches
+
+# Per vendor: an object from name/value pairs, and a list from the rows of a subquery.
+_JSON = {
+    "postgresql": ("json_build_object", "SELECT json_agg({value}) FROM"),
+    "sqlite": ("json_object", "SELECT json_group_array({value}) FROM"),
+}
+
+
+@cache
+def owner_sql(vendor: str, owner: str) -> str | None:
+    """A scalar subquery: the facts of the person whose pk is the expression `owner`, as JSON; NULL without one.
+
+    None for another database: `owner_scope` then reads the facts itself.
+    """
+    if vendor not in _JSON:
+        return None
+    to_object, to_list = _JSON[vendor]
+    permissions = f"({to_list.format(value=_label())} {_granted()})"
+    if vendor == "sqlite":
+        permissions = f"json({permissions})"  # a subquery's result is text again, and would be quoted
+    facts = ", ".join(
+        [
+            f"'email', person.{_column(User, 'email')}",
+            f"'name', person.{_column(User, 'name')}",
+            f"'is_active', person.{_column(User, 'is_active')}",
+            f"'is_superuser', person.{_column(User, 'is_superuser')}",
+            f"'email_confirmed', person.{_column(User, 'email_confirmed_at')} IS NOT NULL",
+            f"'referral_given', person.{_column(User, 'referral_code')} <> ''",
+            f"'permissions', CASE WHEN person.{_column(User, 'is_superuser')} THEN NULL ELSE {permissions} END",
+        ]
+    )
+    return f"(SELECT {to_object}({facts}) FROM {_table(User)} person WHERE person.{_column(User, 'id')} = {owner})"  # noqa: S608
+
+
+def owner_scope(owner_id: object, facts: Mapping[str, Any] | None, switches: Switches) -> Scope | None:
+    """The owner's full scope, or None when a gate is shut. Without facts they are read here."""
+    facts = _facts(owner_id) if facts is None else facts
+    if facts is None:
+        return None
+    standing = gates.Standing(
+        is_active=bool(facts["is_active"]),
+        email_confirmed=bool(facts["email_confirmed"]),
+        referral_given=bool(facts["referral_given"]),
+    )
+    if gates.refusal(
+        standing, email_required=switches.accounts_email_required, referral_required=switches.accounts_referral_required
+    ):
+        return None
+    return Scope(
+        person_id=str(User._meta.pk.to_python(owner_id)),
+        name=facts["name"] or facts["email"],
+        is_superuser=bool(facts["is_superuser"]),
+        permissions=frozenset(facts["permissions"] or ()),
+    )
+
+
+def _facts(owner_id: Any) -> dict[str, Any] | None:
+    user = User.objects.filter(pk=owner_id).first()
+    if user is None:
+        return None
+    return {
+        "email": user.email,
+        "name": user.name,
+        "is_active": user.is_active,
+        "is_superuser": user.is_superuser,
+        "email_confirmed": user.email_confirmed_at is not None,
+        "referral_given": user.referral_code != "",
+        "permissions": None if user.is_superuser else user.get_all_permissions(),
+    }
+
+
+def _label() -> str:
+    return f"kind.{_column(ContentType, 'app_label')} || '.' || permission.{_column(Permission, 'codename')}"
+
+
+def _granted() -> str:
+    """The rows `permission` and `kind` of what the row `person` holds by itself and by its groups, each once."""
+    own, member, role = User.user_permissions.through, User.groups.through, Group.permissions.through
+    return (
+        f"{_table(Permission)} permission JOIN {_table(ContentType)} kind"  # noqa: S608 - names of the models only
+        f" ON kind.{_column(ContentType, 'id')} = permission.{_column(Permission, 'content_type')}"
+        f" WHERE permission.{_column(Permission, 'id')} IN ("
+        f"SELECT own.{_column(own, 'permission')} FROM {_table(own)} own"
+        f" WHERE own.{_column(own, 'user')} = person.{_column(User, 'id')}"
+        f" UNION ALL SELECT role.{_column(role, 'permission')} FROM {_table(member)} member JOIN {_table(role)} role"
+        f" ON role.{_column(role, 'group')} = member.{_column(member, 'group')}"
+        f" WHERE member.{_column(member, 'user')} = person.{_column(User, 'id')})"
+    )
+
+
+def _table(model: type[models.Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
+
+
+def _column(model: type[models.Model], field: str) -> str:
+    column: Any = model._meta.get_field(field)
+    return connection.ops.quote_name(column.column)

@@ -1,0 +1,148 @@
+"""Live sessions (PS-2): made at every sign-in, ended by one conditional update each, with one entry for each change.
+
+The signed browser session carries the row's id and nothing else does: no form, URL, frame or task may name one.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.db import transaction
+from django.db.models import QuerySet
+from django.dispatch import receiver
+from django.http import HttpRequest
+from django.utils import timezone
+
+from apps.accounts import address
+from apps.accounts.models import LiveSession, User
+from apps.activity import actions, log
+
+LIFETIME = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+CARRIED_AS = "live_session"
+
+Reason = LiveSession.EndReason
+SYSTEM = log.Actor(kind="system")
+
+
+@dataclass(frozen=True)
+class SessionRef:
+    """Which session asks, and whose it is. Not a secret, but only the server may say it: see `reference`."""
+
+    session_uuid: UUID
+    user_uuid: UUID
+
+
+def actor(user: User) -> log.Actor:
+    """The person as entries name them."""
+    return log.Actor(kind="user", uuid=str(user.pk), name=user.get_full_name())
+
+
+@transaction.atomic
+def start(request: HttpRequest, user: User, *, now: datetime) -> LiveSession:
+    """A new row that the browser session of this request carries from now on; the one that it carried before ends."""
+    by = actor(user)
+    replaced = carried(request)
+    if replaced is not None:
+        rows = LiveSession.objects.filter(pk=replaced.session_uuid)
+        end(rows, reason=Reason.SIGNED_OUT, by=by, now=now, request=request)
+    expire(LiveSession.objects.filter(user=user), now=now)
+    session = LiveSession.objects.create(
+        user=user,
+        created_at=now,
+        expires_at=now + LIFETIME,
+        ip=address.of(request),
+        user_agent=request.META.get("HTTP_USER_AGENT", "").replace("\x00", "")[:300],
+    )
+    request.session[CARRIED_AS] = str(session.pk)
+    user.live_session_uuid = session.pk
+    _record(actions.SESSION_STARTED, session, by=by, request=request)
+    return session
+
+
+def end(
+    sessions: QuerySet[LiveSession], *, reason: Reason, by: log.Actor, now: datetime, request: HttpRequest | None = None
+) -> int:
+    """Ends those that are still open. The number is exact: of two callers, one ends a session and writes its entry."""
+    ended = 0
+    with transaction.atomic():
+        # In one order for everybody, so that two callers wait for each other and never deadlock.
+        for session in _open(sessions).select_related("user").order_by("pk"):
+            if _open(LiveSession.objects.filter(pk=session.pk)).update(ended_at=now, end_reason=reason):
+                _record(actions.SESSION_ENDED, session, by=by, request=request, reason=reason.value)
+                ended += 1
+    return ended
+
+
+def end_others(
+    user: User, *, keep: UUID, reason: Reason, by: log.Actor, now: datetime, request: HttpRequest | None = None
+) -> int:
+    """Ends the person's sessions but the one to keep."""
+    others = LiveSession.objects.filter(user=user).exclude(pk=keep)
+    return end(others, reason=reason, by=by, now=now, request=request)
+
+
+def end_all(user: User, *, reason: Reason, by: log.Actor, now: datetime, request: HttpRequest | None = None) -> int:
+    """Ends every session of the person, as after a reset or a block."""
+    return end(LiveSession.objects.filter(user=user), reason=reason, by=by, now=now, request=request)
+
+
+def expire(sessions: QuerySet[LiveSession], *, now: datetime) -> int:
+    """Ends those whose time is over."""
+    return end(sessions.filter(expires_at__lte=now), reason=Reason.EXPIRED, by=SYSTEM, now=now)
+
+
+def is_live(ref: SessionRef, *, now: datetime) -> bool:
+    """Whether the row is this person's, open and within its time: one query. An expired one is ended in passing."""
+    rows = LiveSession.objects.filter(pk=ref.session_uuid, user=ref.user_uuid)
+    if _open(rows).filter(expires_at__gt=now).exists():
+        return True
+    expire(rows, now=now)
+    return False
+
+
+def reference(request: HttpRequest) -> SessionRef | None:
+    """The live session of this request, from its signed browser session only; None for a visitor."""
+    return carried(request) if request.user.is_authenticated else None
+
+
+def carried(request: HttpRequest) -> SessionRef | None:
+    """What the signed browser session says, live or not."""
+    try:
+        return SessionRef(UUID(str(request.session[CARRIED_AS])), UUID(str(request.session[SESSION_KEY])))
+    except (KeyError, ValueError):
+        return None
+
+
+def _open(sessions: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
+    return sessions.filter(ended_at=None)
+
+
+def _record(action: str, session: LiveSession, *, by: log.Actor, request: HttpRequest | None, **metadata: str) -> None:
+    log.write(
+        action=action,
+        mode=log.Mode.CRON if by == SYSTEM else log.Mode.MANUAL,
+        actor=by,
+        resource_type="session",
+        resource_uuid=str(session.pk),
+        target=session.user.email,
+        request_id=getattr(request, "request_id", ""),
+        ip=None if request is None else address.of(request),
+        metadata={"user": str(session.user_id), **metadata},
+    )
+
+
+@receiver(user_logged_in)
+def _after_sign_in(*, request: HttpRequest, user: User, **_: Any) -> None:
+    start(request, user, now=timezone.now())
+
+
+@receiver(user_logged_out)
+def _before_sign_out(*, request: HttpRequest, user: User | None, **_: Any) -> None:
+    ref = carried(request)
+    if user is not None and ref is not None:
+        rows = LiveSession.objects.filter(pk=ref.session_uuid)
+        end(rows, reason=Reason.SIGNED_OUT, by=actor(user), now=timezone.now(), request=request)
