@@ -324,9 +324,11 @@ def _read(wanted: str | None) -> Facts:
 
 
 def _moment(value: datetime | str | None) -> datetime | None:
-    """SQLite keeps times as text in UTC."""
+    """SQLite keeps times in UTC without saying so."""
     if isinstance(value, str):
-        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+        value = datetime.fromisoformat(value)
+    if value is not None and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
     return value
 
 
