@@ -1,0 +1,88 @@
+"""Keys, their owners and machines that call with them, for the tests of the gate."""
+
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from apps.activity import log
+from apps.api import keys
+from apps.api.models import ApiKey, Setting
+
+_numbers = itertools.count(1)
+
+SYSTEM = log.Actor(kind="system", name="tests")
+
+
+def make_owner(*, permissions: Iterable[str] = (), superuser: bool = False, **fields: Any) -> Any:
+    """A person who may act. `permissions` are `app_label.codename`."""
+    manager: Any = get_user_model()._default_manager
+    make = manager.create_superuser if superuser else manager.create_user
+    owner = make(email=f"owner{next(_numbers)}@example.org", password="a password that nobody types", **fields)
+    for name in permissions:
+        grant(owner, name)
+    return owner
+
+
+def grant(person: Any, permission: str) -> None:
+    label, _, codename = permission.partition(".")
+    person.user_permissions.add(Permission.objects.get(content_type__app_label=label, codename=codename))
+
+
+def revoke(person: Any, permission: str) -> None:
+    label, _, codename = permission.partition(".")
+    person.user_permissions.remove(Permission.objects.get(content_type__app_label=label, codename=codename))
+
+
+def make_key(
+    *, owner: Any = None, scopes: Iterable[str] = (), name: str = "machine", **grant_fields: Any
+) -> tuple[ApiKey, str]:
+    """A key and its text. Without an owner a superuser owns it."""
+    return keys.create(
+        keys.Grant(name=name, scopes=list(scopes), **grant_fields),
+        owner=owner if owner is not None else make_owner(superuser=True),
+        actor=SYSTEM,
+    )
+
+
+def set_setting(name: str, value: Any) -> None:
+    Setting.objects.update_or_create(name=name, defaults={"value": value})
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """A script that calls the API: with a key, or as a visitor without one."""
+
+    text: str | None = None
+    key: ApiKey | None = None
+    client: Client = field(default_factory=lambda: Client(raise_request_exception=False))
+
+    @property
+    def base(self) -> str:
+        return "/api/v1" if self.text else "/api/v1/public"
+
+    def headers(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        own = {"Authorization": f"Bearer {self.text}"} if self.text else {}
+        return {**own, **(more or {})}
+
+    def call(self, tool: str, body: Any = None, *, headers: dict[str, str] | None = None, **extra: Any) -> Any:
+        """POST a call. A `str` or `bytes` body is sent as it is."""
+        data = body if isinstance(body, str | bytes) else json.dumps({} if body is None else body)
+        return self.client.post(
+            f"{self.base}/tools/{tool}", data, content_type="application/json", headers=self.headers(headers), **extra
+        )
+
+    def tools(self) -> list[str]:
+        answer = self.client.get(f"{self.base}/tools", headers=self.headers())
+        return [tool["name"] for tool in answer.json()["tools"]]
+
+
+def make_machine(**key_fields: Any) -> Machine:
+    """A machine with a key of its own: `make_key`'s arguments."""
+    key, text = make_key(**key_fields)
+    return Machine(text=text, key=key)
