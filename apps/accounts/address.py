@@ -7,11 +7,14 @@ from django.http import HttpRequest
 
 
 def of(request: HttpRequest) -> str | None:
-    """The caller's address in its shortest form, or None when there is none, as over a Unix socket."""
+    """The caller's address in its shortest form, or None when there is none, as over a Unix socket.
+
+    A chain that is too short, or an entry that is no address, was not written by the trusted proxies: REMOTE_ADDR counts.
+    """
     hops = settings.TRUSTED_PROXY_HOPS
-    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if hops else []
-    text = forwarded[-hops] if 0 < hops <= len(forwarded) else request.META.get("REMOTE_ADDR", "")
-    address = _parsed(text.strip())
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    named = _parsed(forwarded[-hops].strip()) if 0 < hops <= len(forwarded) else None
+    address = named or _parsed(request.META.get("REMOTE_ADDR", ""))
     return None if address is None else str(address)
 
 

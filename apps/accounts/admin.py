@@ -8,8 +8,9 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import Truncator
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from apps.accounts import sessions, views
 from apps.accounts.forms import PersonChangeForm, PersonCreationForm
@@ -89,22 +90,22 @@ class StateFilter(admin.SimpleListFilter):
 class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """History: nothing is added, changed or deleted by hand; sessions are ended."""
 
-    list_display = (
-        "user",
-        "created_at",
-        "expires_at",
-        "ended_at",
-        "end_reason",
-        "ip",
-        "user_agent",
-        "acting_role",
-        "impersonator",
-    )
+    list_display = ("user", "state", "created_at", "ended_at", "ip", "browser")
     list_filter = (StateFilter, "end_reason", "created_at")
     search_fields = ("user__email", "user__name", "ip", "user_agent")
-    list_select_related = ("user", "acting_role", "impersonator")
+    list_select_related = ("user",)
     ordering = ("-created_at", "pk")
     actions = ("end_sessions",)
+
+    @admin.display(description=_("state"))
+    def state(self, session: LiveSession) -> str:
+        if session.ended_at is None and session.expires_at > timezone.now():
+            return gettext("live")
+        return session.get_end_reason_display() or str(sessions.Reason.EXPIRED.label)
+
+    @admin.display(description=_("browser"))
+    def browser(self, session: LiveSession) -> str:
+        return Truncator(session.user_agent).chars(50)
 
     @admin.action(description=_("End these sessions"), permissions=["end"])
     def end_sessions(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django_ratelimit.core import get_usage
 from redis.exceptions import RedisError
@@ -50,8 +51,12 @@ def _wait(request: HttpRequest, door: Door, caller: str) -> int | None:
             rate=f"{door.attempts}/{door.seconds}s",
             increment=True,
         )
-    except (RedisError, OSError):
+    except (RedisError, DatabaseError, OSError):
         logger.warning("The cache is down: sign-in attempts are counted in this process.", exc_info=True)
+        return _local.wait(door, caller)
+    if usage is None:  # RATELIMIT_ENABLE = False
+        return None
+    if not usage["limit"]:  # the cache answered, but kept nothing
         return _local.wait(door, caller)
     return max(usage["time_left"], 1) if usage["should_limit"] else None
 

@@ -99,6 +99,8 @@ def test_sessions_are_filtered_by_whether_they_are_live(client: Client) -> None:
     for state, shown, hidden in [("live", live, over), ("over", over, live)]:
         text = client.get(f"/admin/accounts/livesession/?state={state}").content.decode()
         assert (str(shown.pk) in text, str(hidden.pk) in text) == (True, False)
+    everything = client.get("/admin/accounts/livesession/").content.decode()
+    assert [f'field-state">{word}<' in everything for word in ("live", "expired")] == [True, True]
 
 
 @pytest.mark.usefixtures("owner")
