@@ -105,6 +105,7 @@ class Call:
     resolve_name: Callable[[str], str] | None = None
     idempotency_header: bool = True
 
+    read_strictly: bool = False  # `read_input`: the value comes from the strict reader
     facts: "Facts | None" = None  # `switch`: the settings and the key's row, from one statement
     switches: "Switches | None" = None  # `switch`
     actor: Actor | None = None  # `authenticate`

@@ -55,15 +55,19 @@ def _once(call: Call, tool: Tool) -> Outcome:
             _shield_hooks()
             commit.begun = True
     except BaseException as error:
-        if commit.done and outcome is not None:
-            log.error("after_commit_failed", tool=tool.name, exc_info=error)
-            return outcome
-        if commit.begun and faults.is_gone(error) and connection.vendor != "sqlite":
-            raise faults.maybe_committed() from error
-        raise
+        if not commit.done or outcome is None:
+            if _may_have_happened(commit, error):
+                raise faults.maybe_committed() from error
+            raise
+        log.error("after_commit_failed", tool=tool.name, exc_info=error)
     if call.audit is not None:
         call.audit.written = True
     return outcome
+
+
+def _may_have_happened(commit: _Commit, error: BaseException) -> bool:
+    """A connection that broke during COMMIT leaves the effect unknown. SQLite is in this process: its COMMIT has an answer."""
+    return commit.begun and faults.is_gone(error) and connection.vendor != "sqlite"
 
 
 def _set_up(tool: Tool) -> None:

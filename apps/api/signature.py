@@ -1,11 +1,10 @@
 """From a handler's type hints to its input schema and back to typed arguments (MT-2, MT-3)."""
 
-import asyncio
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, get_type_hints
 
 from asgiref.sync import async_to_sync
@@ -73,13 +72,14 @@ def form_of(function: Callable[..., Any], *, explicit: bool) -> Form:
     )
 
 
+@cache
 def takes_keywords(function: Callable[..., Any]) -> bool:
     return next(iter(inspect.signature(function).parameters), None) == "ctx"
 
 
 def invoke(function: Callable[..., Any], typed: Any, ctx: object) -> Any:
     """Call a handler, a preview or a danger rule in the form that it has; an async one shares this thread's connections."""
-    called = async_to_sync(function) if asyncio.iscoroutinefunction(function) else function
+    called = async_to_sync(function) if inspect.iscoroutinefunction(function) else function
     if not takes_keywords(function):
         return called(typed, ctx)
     fields = typed if isinstance(typed, dict) else {name: getattr(typed, name) for name in _names(typed)}

@@ -109,7 +109,7 @@ def read_input(call: Call) -> None:
     """The body, where the transport brought a function that reads it. A refused body costs a key one unit (RF-14)."""
     try:
         if callable(call.input):
-            call.input = call.input()
+            call.input, call.read_strictly = call.input(), True
         _refuse_key_text(call)
     except Problem:
         _pay_one(call)
@@ -251,7 +251,7 @@ def validate(call: Call) -> None:
     tool = _tool(call)
     if not isinstance(call.input, dict):
         raise _invalid([schemas.fault("", "The input must be an object.")])
-    if (reason := strict_json.check_value(call.input)) is not None:
+    if not call.read_strictly and (reason := strict_json.check_value(call.input)) is not None:
         raise _invalid([schemas.fault("", f"The input holds {reason}.")])
     if tool.max_items is not None and pricing.rows(call.input) > tool.max_items:
         raise Problem("too_many_items", f"At most {tool.max_items} rows are allowed.", max_items=tool.max_items)

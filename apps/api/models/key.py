@@ -1,7 +1,6 @@
 """API keys and their families (KY-1, KY-4)."""
 
 import uuid
-from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Any
 
@@ -20,7 +19,7 @@ def validate_names(value: Any) -> None:
         raise ValidationError(_("Give a list of names."))
 
 
-def validate_networks(value: Sequence[Any]) -> None:
+def validate_networks(value: Any) -> None:
     """Networks in CIDR form, without host bits."""
     for network in value if isinstance(value, list) else [value]:
         try:
