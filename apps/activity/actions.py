@@ -6,6 +6,7 @@ from typing import Final
 
 API_REQUEST: Final = "api.request"
 API_KEY_CREATED: Final = "api.key_created"
+API_KEY_CHANGED: Final = "api.key_changed"
 API_KEY_REVOKED: Final = "api.key_revoked"
 API_KEY_EXPOSED: Final = "api.key_exposed"
 API_SETTINGS_CHANGED: Final = "api.settings_changed"
@@ -18,6 +19,7 @@ CORE: Final = frozenset(
     {
         API_REQUEST,
         API_KEY_CREATED,
+        API_KEY_CHANGED,
         API_KEY_REVOKED,
         API_KEY_EXPOSED,
         API_SETTINGS_CHANGED,

@@ -8,17 +8,19 @@ import secrets
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from apps.activity import actions
 from apps.activity import log as activity
@@ -52,6 +54,10 @@ class Grant:
     networks: Sequence[str] = ()
     budget: int | None = None
     expires_at: datetime | None = None
+
+
+class Stale(Exception):
+    """The key was changed or revoked after the change was decided on: nothing was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +112,18 @@ def create(
     created_by: Any = None,
     mode: activity.Mode = activity.Mode.MANUAL,
     request_id: str = "",
+    ip: str | None = None,
+    uuid: UUID | None = None,
 ) -> tuple[ApiKey, str]:
-    """A key of a family of its own, and its text, which is nowhere afterwards. Raises ValidationError for odd values."""
+    """A key of a family of its own, and its text, which is nowhere afterwards. Raises ValidationError for odd values.
+
+    A caller that may be repeated (a form sent twice) names the key's uuid: the second time is a ValidationError.
+    """
+    refuse_owner(owner, created_by=created_by)
     text = generate()
     pepper, digest = _digest_now(text)
     key = ApiKey(
+        uuid=uuid or uuid4(),
         public_id=public_id(text),
         digest=digest,
         pepper_id=pepper,
@@ -127,16 +140,58 @@ def create(
     )
     key.full_clean()
     key.save()
-    _entry(actions.API_KEY_CREATED, key, actor=actor, mode=mode, request_id=request_id)
+    _entry(actions.API_KEY_CREATED, key, actor=actor, mode=mode, request_id=request_id, ip=ip)
     return key, text
 
 
+def refuse_owner(owner: Any, *, created_by: Any) -> None:
+    """Raises ValidationError when the key would give its maker the owner role: a superuser's keys are made by superusers."""
+    if created_by is not None and _is_superuser(owner) and not _is_superuser(created_by):
+        raise ValidationError({"owner": gettext("Only a superuser can make a key for a superuser.")})
+
+
+def grant_of(key: ApiKey) -> Grant:
+    """What the key is given now."""
+    return Grant(**{field.name: getattr(key, field.name) for field in fields(Grant)})
+
+
+def version(key: ApiKey) -> str:
+    """Names the present grant of the key: a form carries it, so that `change` knows what its sender saw."""
+    values = [[field.name, getattr(key, field.name)] for field in fields(Grant)]
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()
+
+
 @transaction.atomic
-def revoke(key: ApiKey, *, by: Any, actor: activity.Actor, request_id: str = "") -> bool:
+def change(
+    key: ApiKey, grant: Grant, *, seen: str, actor: activity.Actor, request_id: str = "", ip: str | None = None
+) -> bool:
+    """Give the key this instead, from the next request on. False when it is given just that already.
+
+    `seen` is the version that the change was made for. Raises Stale for another one and for a revoked key, ValidationError for odd values.
+    """
+    row = ApiKey.objects.select_for_update().get(pk=key.pk)
+    if row.revoked_at is not None or version(row) != seen:
+        raise Stale
+    before = grant_of(row)
+    names = [field.name for field in fields(Grant) if getattr(before, field.name) != getattr(grant, field.name)]
+    if not names:
+        return False
+    for name in names:
+        setattr(row, name, getattr(grant, name))
+    row.full_clean()
+    row.save(update_fields=names)
+    changes = {name: {"old": getattr(before, name), "new": getattr(grant, name)} for name in names}
+    mode = activity.Mode.MANUAL
+    _entry(actions.API_KEY_CHANGED, row, actor=actor, mode=mode, request_id=request_id, ip=ip, changes=changes)
+    return True
+
+
+@transaction.atomic
+def revoke(key: ApiKey, *, by: Any, actor: activity.Actor, request_id: str = "", ip: str | None = None) -> bool:
     """End the key. False when it was revoked already: one revocation, one entry."""
     ended = ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now(), revoked_by=by)
     if ended:
-        _entry(actions.API_KEY_REVOKED, key, actor=actor, mode=activity.Mode.MANUAL, request_id=request_id)
+        _entry(actions.API_KEY_REVOKED, key, actor=actor, mode=activity.Mode.MANUAL, request_id=request_id, ip=ip)
     return bool(ended)
 
 
@@ -202,6 +257,10 @@ def mark_exposed(text: str, *, request_id: str, ip: str) -> None:
         _entry(actions.API_KEY_EXPOSED, key, actor=actor, mode=activity.Mode.AUTO, request_id=request_id, ip=ip)
 
 
+def _is_superuser(person: Any) -> bool:
+    return bool(getattr(person, "is_superuser", False))
+
+
 def _random(length: int) -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
@@ -245,6 +304,7 @@ def _entry(
     mode: activity.Mode,
     request_id: str,
     ip: str | None = None,
+    **more: Any,
 ) -> None:
     activity.write(
         action=action,
@@ -256,7 +316,7 @@ def _entry(
         target=key.name,
         request_id=request_id,
         ip=ip,
-        metadata={"key": key.public_id, "scopes": key.scopes, "requires_approval": key.requires_approval},
+        metadata={"key": key.public_id, "scopes": key.scopes, "requires_approval": key.requires_approval, **more},
     )
 
 

@@ -1,8 +1,9 @@
 """API keys and their families (KY-1, KY-4)."""
 
 import uuid
+from datetime import datetime
 from ipaddress import ip_network
-from typing import Any
+from typing import Any, assert_never
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -40,6 +41,30 @@ class KeyFamily(models.Model):
 
     def __str__(self) -> str:
         return str(self.uuid)
+
+
+class KeyState(models.TextChoices):
+    """What an operator needs to know first. An exposed key still works: its text was seen where it must not be (KY-5)."""
+
+    ACTIVE = "active", _("active")
+    EXPOSED = "exposed", _("exposed")
+    EXPIRED = "expired", _("expired")
+    REVOKED = "revoked", _("revoked")
+
+
+class KeyQuerySet(models.QuerySet["ApiKey"]):
+    def in_state(self, state: KeyState, now: datetime) -> "KeyQuerySet":
+        """The keys of which `ApiKey.state_at` says this."""
+        match state:
+            case KeyState.REVOKED:
+                return self.exclude(revoked_at=None)
+            case KeyState.EXPIRED:
+                return self.filter(revoked_at=None, expires_at__lte=now)
+            case KeyState.ACTIVE | KeyState.EXPOSED:
+                lasting = models.Q(expires_at=None) | models.Q(expires_at__gt=now)
+                return self.filter(lasting, revoked_at=None, exposed_at__isnull=state == KeyState.ACTIVE)
+            case _:
+                assert_never(state)
 
 
 class ApiKey(models.Model):
@@ -85,6 +110,8 @@ class ApiKey(models.Model):
     )
     exposed_at = models.DateTimeField(_("exposed at"), null=True, editable=False)
 
+    objects = KeyQuerySet.as_manager()
+
     class Meta:
         verbose_name = _("API key")
         verbose_name_plural = _("API keys")
@@ -99,3 +126,11 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.public_id})"
+
+    def state_at(self, now: datetime) -> KeyState:
+        """The one state of four, the one that ends the key first."""
+        if self.revoked_at is not None:
+            return KeyState.REVOKED
+        if self.expires_at is not None and self.expires_at <= now:
+            return KeyState.EXPIRED
+        return KeyState.ACTIVE if self.exposed_at is None else KeyState.EXPOSED
