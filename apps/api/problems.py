@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from django.conf import settings
+from django.utils.translation import gettext_noop as _
 
 Retry = Literal["same_key", "later", "new_key", "never"]
 
@@ -13,7 +14,10 @@ MEDIA_TYPE = "application/problem+json"
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One problem code. `retry` tells a machine what to do next (PR-4); a single problem may say otherwise."""
+    """One problem code, its title in English, which pages translate.
+
+    `retry` tells a machine what to do next (PR-4); a single problem may say otherwise.
+    """
 
     code: str
     status: int
@@ -26,32 +30,32 @@ def _core(*kinds: Kind) -> dict[str, Kind]:
 
 
 CORE = _core(
-    Kind(code="bad_request", status=400, title="Bad request"),
-    Kind(code="invalid_json", status=400, title="Invalid JSON"),
-    Kind(code="credential_in_url", status=400, title="Credential in the URL"),
-    Kind(code="credential_in_body", status=400, title="Credential in the body"),
-    Kind(code="unauthorized", status=401, title="Unauthorized"),
-    Kind(code="forbidden", status=403, title="Forbidden"),
-    Kind(code="impersonated", status=403, title="Impersonated session"),
-    Kind(code="api_disabled", status=403, title="API disabled"),
-    Kind(code="module_write_disabled", status=403, title="Writes of this module are disabled"),
-    Kind(code="not_found", status=404, title="Not found"),
-    Kind(code="module_disabled", status=404, title="Module disabled"),
-    Kind(code="method_not_allowed", status=405, title="Method not allowed"),
-    Kind(code="not_acceptable", status=406, title="Not acceptable"),
-    Kind(code="idempotency_in_progress", status=409, title="The first call is still running", retry="same_key"),
-    Kind(code="idempotency_outcome_unknown", status=409, title="Outcome unknown"),
-    Kind(code="confirm_token_invalid", status=409, title="Confirmation code invalid"),
-    Kind(code="conflict", status=409, title="Conflict", retry="same_key"),
-    Kind(code="body_too_large", status=413, title="Body too large"),
-    Kind(code="unsupported_media_type", status=415, title="Unsupported media type"),
-    Kind(code="validation_failed", status=422, title="Validation failed"),
-    Kind(code="too_many_items", status=422, title="Too many items"),
-    Kind(code="idempotency_key_reused", status=422, title="Idempotency key reused", retry="new_key"),
-    Kind(code="rate_limited", status=429, title="Rate limited", retry="later"),
-    Kind(code="internal_error", status=500, title="Internal error", retry="same_key"),
-    Kind(code="maintenance", status=503, title="Maintenance", retry="later"),
-    Kind(code="unavailable", status=503, title="Unavailable", retry="same_key"),
+    Kind(code="bad_request", status=400, title=_("Bad request")),
+    Kind(code="invalid_json", status=400, title=_("Invalid JSON")),
+    Kind(code="credential_in_url", status=400, title=_("Credential in the URL")),
+    Kind(code="credential_in_body", status=400, title=_("Credential in the body")),
+    Kind(code="unauthorized", status=401, title=_("Unauthorized")),
+    Kind(code="forbidden", status=403, title=_("Forbidden")),
+    Kind(code="impersonated", status=403, title=_("Impersonated session")),
+    Kind(code="api_disabled", status=403, title=_("API disabled")),
+    Kind(code="module_write_disabled", status=403, title=_("Writes of this module are disabled")),
+    Kind(code="not_found", status=404, title=_("Not found")),
+    Kind(code="module_disabled", status=404, title=_("Module disabled")),
+    Kind(code="method_not_allowed", status=405, title=_("Method not allowed")),
+    Kind(code="not_acceptable", status=406, title=_("Not acceptable")),
+    Kind(code="idempotency_in_progress", status=409, title=_("The first call is still running"), retry="same_key"),
+    Kind(code="idempotency_outcome_unknown", status=409, title=_("Outcome unknown")),
+    Kind(code="confirm_token_invalid", status=409, title=_("Confirmation code invalid")),
+    Kind(code="conflict", status=409, title=_("Conflict"), retry="same_key"),
+    Kind(code="body_too_large", status=413, title=_("Body too large")),
+    Kind(code="unsupported_media_type", status=415, title=_("Unsupported media type")),
+    Kind(code="validation_failed", status=422, title=_("Validation failed")),
+    Kind(code="too_many_items", status=422, title=_("Too many items")),
+    Kind(code="idempotency_key_reused", status=422, title=_("Idempotency key reused"), retry="new_key"),
+    Kind(code="rate_limited", status=429, title=_("Rate limited"), retry="later"),
+    Kind(code="internal_error", status=500, title=_("Internal error"), retry="same_key"),
+    Kind(code="maintenance", status=503, title=_("Maintenance"), retry="later"),
+    Kind(code="unavailable", status=503, title=_("Unavailable"), retry="same_key"),
 )
 
 # Statuses that Django or a server answers by itself, as codes; any other one falls to its class of a hundred.

@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 if TYPE_CHECKING:
     from apps.api.tool import Module, Tool
@@ -24,12 +26,13 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How one setting is read: its default, the check of a stored value, and what stands in for an unreadable one."""
+    """How one setting is read: its default, the check of a stored value, what stands in for an unreadable one, and a number's bounds."""
 
     default: Any
     read: Callable[[Any], Any]
     unreadable: Any
-    help: str
+    help: str | Promise
+    bounds: tuple[int, int] | None = None
 
 
 def _flag(value: Any) -> bool:
@@ -53,35 +56,39 @@ def _whole(minimum: int, maximum: int) -> Callable[[Any], int]:
     return read
 
 
-def _switch(*, default: bool, unreadable: bool, text: str) -> Rule:
+def _switch(*, default: bool, unreadable: bool, text: Promise) -> Rule:
     return Rule(default=default, read=_flag, unreadable=unreadable, help=text)
 
 
-def _closing(text: str) -> Rule:
+def _closing(text: Promise) -> Rule:
     return Rule(default=frozenset(), read=_names, unreadable=None, help=text)
 
 
-def _amount(default: int, minimum: int, maximum: int, text: str) -> Rule:
-    return Rule(default=default, read=_whole(minimum, maximum), unreadable=default, help=text)
+def _amount(default: int, minimum: int, maximum: int, text: Promise) -> Rule:
+    return Rule(
+        default=default, read=_whole(minimum, maximum), unreadable=default, help=text, bounds=(minimum, maximum)
+    )
 
 
 RULES: Mapping[str, Rule] = {
-    "api_admin_enabled": _switch(default=True, unreadable=False, text="Keys may call the API."),
+    "api_admin_enabled": _switch(default=True, unreadable=False, text=_("Keys may call the API.")),
     "api_public_enabled": _switch(
-        default=False, unreadable=False, text="Visitors without a key may call public tools."
+        default=False, unreadable=False, text=_("Visitors without a key may call public tools.")
     ),
-    "maintenance_mode": _switch(default=False, unreadable=True, text="Every call is answered 503 until this is off."),
-    "disabled_modules": _closing("Modules that are off: their tools answer module_disabled."),
-    "api_disabled_modules": _closing("Modules whose tools do not exist for the API."),
-    "api_disabled_tools": _closing("Tools that do not exist for the API."),
-    "api_key_budget": _amount(600, 1, 1_000_000, "Units a minute of a key without a budget of its own."),
-    "api_network_budget": _amount(60, 1, 1_000_000, "Units a minute of a visitor's network."),
-    "api_token_budget": _amount(60, 1, 1_000_000, "Units a minute of a visitor's client token."),
+    "maintenance_mode": _switch(
+        default=False, unreadable=True, text=_("Every call is answered 503 until this is off.")
+    ),
+    "disabled_modules": _closing(_("Modules that are off: their tools answer module_disabled.")),
+    "api_disabled_modules": _closing(_("Modules whose tools do not exist for the API.")),
+    "api_disabled_tools": _closing(_("Tools that do not exist for the API.")),
+    "api_key_budget": _amount(600, 1, 1_000_000, _("Units a minute of a key without a budget of its own.")),
+    "api_network_budget": _amount(60, 1, 1_000_000, _("Units a minute of a visitor's network.")),
+    "api_token_budget": _amount(60, 1, 1_000_000, _("Units a minute of a visitor's client token.")),
     "accounts_email_required": _switch(
-        default=False, unreadable=True, text="A person whose e-mail address is not confirmed may not act."
+        default=False, unreadable=True, text=_("A person whose e-mail address is not confirmed may not act.")
     ),
     "accounts_referral_required": _switch(
-        default=False, unreadable=True, text="A person without a referral code may not act."
+        default=False, unreadable=True, text=_("A person without a referral code may not act.")
     ),
 }
 
