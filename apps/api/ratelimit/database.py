@@ -26,7 +26,6 @@ class _Dialect:
 
     clock: str
     each: str
-    least: str
     make_object: str
     group_object: str
     skip_locked: str
@@ -37,7 +36,6 @@ _DIALECTS = {
         # Not now(): that is the start of the transaction, before the wait for the row.
         clock="CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint)",
         each="jsonb_each_text",
-        least="LEAST",
         make_object="jsonb_build_object",
         group_object="jsonb_object_agg",
         skip_locked="FOR UPDATE SKIP LOCKED",
@@ -45,18 +43,17 @@ _DIALECTS = {
     "sqlite": _Dialect(
         clock="CAST(strftime('%%s', 'now') AS bigint)",
         each="json_each",
-        least="MIN",
         make_object="json_object",
         group_object="json_group_object",
         skip_locked="",
     ),
 }
 
-# The live slots of the row. One ahead of a clock that was set back counts as the present one.
+# The live slots of the row: `window` says why some ahead of the clock are among them.
 _LIVE = """
-    SELECT $least(CAST(entry.key AS bigint), clock.now) AS slot, CAST(entry.value AS bigint) AS units
+    SELECT CAST(entry.key AS bigint) AS slot, CAST(entry.value AS bigint) AS units
     FROM (SELECT $clock AS now) AS clock, $each(bucket.slots) AS entry
-    WHERE CAST(entry.key AS bigint) >= clock.now - %(seconds)s
+    WHERE CAST(entry.key AS bigint) BETWEEN clock.now - %(seconds)s AND clock.now + %(seconds)s
 """
 
 # SET and WHERE are evaluated with the row locked. The clock may move on between its readings: a later one only finds
@@ -103,10 +100,11 @@ class DatabaseStore:
     # InternalError: a server that turned read-only in a failover.
     errors = (OperationalError, InterfaceError, InternalError)
 
-    def __init__(self, clock: str = "") -> None:
+    def __init__(self, clock: str = "", *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._prune_at = time.monotonic() + PRUNE_SECONDS
+        self._prune_at = monotonic() + PRUNE_SECONDS
 
     def take(self, charges: Charges) -> tuple[Reading, ...]:
         readings = self._healed(lambda: self._take(charges))
@@ -148,7 +146,12 @@ class DatabaseStore:
         return self._reading(row, bucket, units) if row else Reading(0, 0, 0)
 
     def _fetch(self, statement: str, bucket: Bucket, *, units: int) -> tuple[str, int] | None:
-        values = {"name": bucket.name, "budget": bucket.budget, "seconds": bucket.seconds, "units": units}
+        values: dict[str, str | int] = {
+            "name": bucket.name,
+            "budget": bucket.budget,
+            "seconds": bucket.seconds,
+            "units": units,
+        }
         with connection.cursor() as cursor:
             cursor.execute(statement, values)
             row: tuple[str, int] | None = cursor.fetchone()
@@ -163,7 +166,7 @@ class DatabaseStore:
     def _prune(self) -> None:
         """Delete dead rows: a batch a minute and process, and the next one after a second when there were more."""
         with self._lock:
-            now = time.monotonic()
+            now = self._monotonic()
             if now < self._prune_at:
                 return
             self._prune_at = now + PRUNE_SECONDS

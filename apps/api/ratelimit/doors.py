@@ -20,7 +20,9 @@ class _NotCounted(Exception):
 
 
 # What caches raise: Redis, the sockets of any, the database cache.
-_guard = Guard("The cache of the door limits", (redis.RedisError, OSError, DatabaseError, _NotCounted))
+ERRORS = (redis.RedisError, OSError, DatabaseError, _NotCounted)
+
+_guard = Guard("The cache of the door limits", ERRORS)
 _local = MemoryStore()
 
 

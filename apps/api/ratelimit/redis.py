@@ -30,41 +30,46 @@ for i, key in ipairs(KEYS) do
         sum = sum - gone
         head = head + 16
     end
-
-    -- The present slot, and what lies ahead of a clock that was set back: it counts as of now.
-    local present = 0
     while head < tail do
-        local slot, taken = struct.unpack('>dd', state, tail - 15)
-        if slot < now then break end
-        present = present + taken
+        local slot, gone = struct.unpack('>dd', state, tail - 15)
+        if slot <= now + seconds then break end
+        sum = sum - gone
         tail = tail - 16
     end
 
     local over = units > 0 and sum + units - budget or 0
     local at, wait = head, 0
-    while over > 0 do
-        local slot, freed = now, over
-        if at < tail then slot, freed = struct.unpack('>dd', state, at) end
+    while over > 0 and at < tail do
+        local slot, freed = struct.unpack('>dd', state, at)
         over = over - freed
         wait = slot + seconds + 1 - now
         at = at + 16
     end
 
-    local oldest = head < tail and struct.unpack('>d', state, head) or now
-    fits = fits and wait == 0
-    buckets[i] = {sum, state:sub(head, tail), present}
     answer[3 * i - 2] = sum
-    answer[3 * i - 1] = sum > 0 and oldest + seconds + 1 - now or 0
+    answer[3 * i - 1] = head < tail and struct.unpack('>d', state, head) + seconds + 1 - now or 0
     answer[3 * i] = wait
+
+    -- The units go to the present slot; after a clock was set back, to the newest, which keeps the order.
+    local newest, taken = now, 0
+    if head < tail then
+        local slot, units_of_slot = struct.unpack('>dd', state, tail - 15)
+        if slot >= now then
+            newest, taken = slot, units_of_slot
+            tail = tail - 16
+        end
+    end
+    buckets[i] = {sum, state:sub(head, tail), newest, taken}
+    fits = fits and wait == 0
 end
 
 if fits and ARGV[1] == 'take' then
     for i, key in ipairs(KEYS) do
         local units, seconds = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
         if units > 0 then
-            local sum, before, present = unpack(buckets[i])
-            local state = struct.pack('>d', sum + units) .. before .. struct.pack('>dd', now, present + units)
-            redis.call('SET', key, state, 'EX', seconds + 1)
+            local sum, before, newest, taken = unpack(buckets[i])
+            local state = struct.pack('>d', sum + units) .. before .. struct.pack('>dd', newest, taken + units)
+            redis.call('SET', key, state, 'EX', newest - now + seconds + 1)
             if sum == 0 then answer[3 * i - 1] = seconds + 1 end
             answer[3 * i - 2] = sum + units
         end
@@ -101,9 +106,8 @@ class RedisStore:
     def _run(self, verb: str, charges: Charges) -> tuple[Reading, ...]:
         keys = [f"ratelimit:{bucket.name}" for bucket, _ in charges]
         numbers = [number for bucket, units in charges for number in (bucket.budget, units, bucket.seconds)]
-        arguments = (len(keys), *keys, verb, *numbers)
         try:
-            answer = self._client.evalsha(self._sha, *arguments)
+            answer = self._client.evalsha(self._sha, len(keys), *keys, verb, *numbers)
         except redis.exceptions.NoScriptError:
-            answer = self._client.eval(self._script, *arguments)
+            answer = self._client.eval(self._script, len(keys), *keys, verb, *numbers)
         return tuple(Reading(*answer[at : at + 3]) for at in range(0, len(answer), 3))

@@ -3,6 +3,9 @@
 Time is cut into slots of one second. A unit taken in slot s counts until slot s has left the window whole, which is at
 the start of second s + seconds + 1: so no span of `seconds` seconds, wherever it begins, holds more than the budget.
 Since slots end on whole seconds, a wait that is rounded up to whole seconds is a difference of slots, and exact.
+
+A clock that is set back leaves slots ahead of it. They count until they have left, so that nothing is given away, but those
+more than a window ahead are forgotten: nobody waits for hours until the clock has caught up.
 """
 
 from collections import deque
@@ -22,14 +25,11 @@ class Window:
         self.used = sum(units for _, units in self._slots)
 
     def advance(self, bucket: Bucket, now: int) -> None:
-        """Let go of the slots that have left. A slot ahead of a clock that was set back counts as the present one."""
+        """Let go of the slots that have left, and of those too far ahead."""
         while self._slots and self._slots[0][0] < now - bucket.seconds:
             self.used -= self._slots.popleft()[1]
-        ahead = 0
-        while self._slots and self._slots[-1][0] > now:
-            ahead += self._slots.pop()[1]
-        if ahead:
-            self._slots.append((now, ahead))
+        while self._slots and self._slots[-1][0] > now + bucket.seconds:
+            self.used -= self._slots.pop()[1]
 
     def add(self, units: int, now: int) -> None:
         """Take the units in the present slot."""
