@@ -15,15 +15,17 @@ MAX_DEPTH = 64
 MAX_INT, MIN_INT = 2**63 - 1, -(2**63)
 
 # Numbers that might leave the range: a long run of digits or an exponent. Without one, no number needs a second look.
-_SUSPECT_NUMBER = re.compile(r"[0-9]{18}|[0-9.][eE]")
+_SUSPECT_NUMBER = re.compile(r"[0-9](?:[0-9]{17}|[eE])")
 # Everything up to the first escape that makes NUL or a lone surrogate; possessive, so linear.
 _GOOD_ESCAPES = re.compile(
     r"(?:[^\\]++|\\[^u]|\\u(?!0000|[dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+",
     re.DOTALL,
 )
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}:,]|-?[0-9][0-9.eE+-]*', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]|-?(?:[0-9][0-9.eE+-]*|NaN|Infinity)', re.DOTALL)
 _COLON = re.compile(r"[ \t\n\r]*:")
-_BARE_WORD = re.compile(r"-?(?:NaN|Infinity)")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _TOKENS_LOOKED_AT = 20_000
 
 
@@ -44,7 +46,7 @@ def loads(data: bytes) -> Any:
     """The value of a JSON text in UTF-8. Raises InvalidJSON."""
     text = _decoded(data)
     if "\\u" in text and (end := _good_escapes(text)) < len(text):
-        raise InvalidJSON("NUL and lone surrogates are not allowed in strings", end)
+        raise InvalidJSON("an escape that is malformed, NUL or a lone surrogate", end)
     try:
         value = (_checked if _SUSPECT_NUMBER.search(text) else _plain).decode(text)
     except json.JSONDecodeError as error:
@@ -53,7 +55,7 @@ def loads(data: bytes) -> Any:
         raise InvalidJSON(str(fault), _position(text)) from None
     except RecursionError:
         raise InvalidJSON(f"more than {MAX_DEPTH} levels", _position(text)) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and depth(value) > MAX_DEPTH:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(data):
         raise InvalidJSON(f"more than {MAX_DEPTH} levels", _position(text))
     return value
 
@@ -62,7 +64,7 @@ def check_value(value: object) -> str | None:
     """Why a value made in this process could not have come through `loads`; None when it could."""
     if depth(value) > MAX_DEPTH:
         return f"more than {MAX_DEPTH} levels"
-    return next((reason for part in parts(value) if (reason := _fault_of(part))), None)
+    return next((reason for node in _nodes(value) if (reason := _fault_of(node))), None)
 
 
 def dumps(value: object) -> bytes:
@@ -73,16 +75,11 @@ def dumps(value: object) -> bytes:
 
 def parts(value: object) -> Iterator[object]:
     """Every scalar and member name inside the value, in no promised order."""
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            yield from part
-            waiting.extend(part.values())
-        elif isinstance(part, list | tuple):
-            waiting.extend(part)
-        else:
-            yield part
+    for node in _nodes(value):
+        if isinstance(node, dict):
+            yield from node
+        elif not isinstance(node, list | tuple):
+            yield node
 
 
 def depth(value: object) -> int:
@@ -104,14 +101,37 @@ def _decoded(data: bytes) -> str:
     return text
 
 
+def _is_deep(data: bytes) -> bool:
+    """Whether a valid text has too many levels: its brackets, with the innermost pairs taken away once for each level."""
+    brackets = _STRING.sub(b"", data).translate(_AS_BRACKETS, _NO_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            break
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
+
+
 def _good_escapes(text: str) -> int:
     found = _GOOD_ESCAPES.match(text)
     return found.end() if found else 0
 
 
+def _nodes(value: object) -> Iterator[object]:
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, dict):
+            waiting.extend(node.values())
+        elif isinstance(node, list | tuple):
+            waiting.extend(node)
+
+
 def _fault_of(part: object) -> str | None:
     match part:
-        case bool() | None:
+        case dict():
+            return next((reason for name in part if (reason := _name_fault(name))), None)
+        case bool() | None | list() | tuple():
             return None
         case int():
             return None if MIN_INT <= part <= MAX_INT else "an integer outside 64 bits"
@@ -121,6 +141,10 @@ def _fault_of(part: object) -> str | None:
             return _string_fault(part)
         case _:
             return f"a value without a JSON form ({type(part).__name__})"
+
+
+def _name_fault(name: object) -> str | None:
+    return _string_fault(name) if isinstance(name, str) else "a member name that is no string"
 
 
 def _string_fault(part: str) -> str | None:
@@ -182,12 +206,14 @@ def _position(text: str) -> int | None:
     for token in islice(_TOKEN.finditer(text), _TOKENS_LOOKED_AT):
         if _is_fault(text, token, names):
             return token.start()
-    bare = _BARE_WORD.search(text)
-    return bare.start() if bare else None
+    return None
 
 
 def _is_fault(text: str, token: re.Match[str], names: list[set[str] | None]) -> bool:
-    """A member name that repeats, a number out of range, a level too deep. `names` are those of the objects around; None: a list."""
+    """A member name that repeats, a number that is none or out of range, a level too deep.
+
+    `names` are those of the objects around; None: a list.
+    """
     match token.group()[0]:
         case "[" | "{" as bracket:
             names.append(set() if bracket == "{" else None)
@@ -197,8 +223,6 @@ def _is_fault(text: str, token: re.Match[str], names: list[set[str] | None]) -> 
             return False
         case '"':
             return _repeats(text, token, names[-1] if names else None)
-        case ":" | ",":
-            return False
         case _:
             return _out_of_range(token.group())
 
