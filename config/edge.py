@@ -1,4 +1,4 @@
-"""The outermost middleware: every request has an id, every answer carries it, and every request leaves one line."""
+"""Middleware of the whole site: every request has an id, leaves one line, and every page says what it may load."""
 
 import re
 import time
@@ -6,11 +6,18 @@ import uuid
 from collections.abc import Callable
 
 import structlog
+from csp.middleware import CSPMiddleware, PolicyParts
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 log = structlog.get_logger("access")
 
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def _printable(path: str) -> str:
+    """Without the query string, where people put secrets, and without what a terminal would obey."""
+    return path[:300] if path.isprintable() else ascii(path[:300])
 
 
 class RequestId:
@@ -36,9 +43,33 @@ class RequestId:
         log.info(
             "request",
             method=request.method,
-            # Without the query string: that is where people put secrets.
-            path=request.path[:300],
+            path=_printable(request.path),
             status=response.status_code,
             ms=round((time.perf_counter() - started) * 1000, 1),
         )
         return response
+
+
+class ContentSecurityPolicy(CSPMiddleware):
+    """The strict policy for our pages and a looser one for the admin; a view may carry its own (django-csp's decorators).
+
+    Pages only: a policy on JSON protects nothing and would be built on every call.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Add the header to HTML."""
+        if not response.headers.get("Content-Type", "").startswith("text/html"):
+            return response
+        return super().process_response(request, response)
+
+    def get_policy_parts(
+        self,
+        request: HttpRequest,
+        response: HttpResponseBase,
+        report_only: bool = False,  # noqa: FBT001, FBT002  # the library's signature
+    ) -> PolicyParts:
+        """The admin's policy where the view has none."""
+        parts = super().get_policy_parts(request, response, report_only)
+        if parts.config is None and request.path_info.startswith("/admin/"):
+            parts.config = settings.ADMIN_CONTENT_SECURITY_POLICY
+        return parts

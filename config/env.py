@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -36,9 +37,21 @@ def number(name: str, *, default: int, minimum: int = 0) -> int:
     )
 
 
-def names(name: str, default: str = "") -> list[str]:
-    """Texts separated by commas; blanks are dropped."""
-    return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
+def names(name: str, default: str | None = "") -> list[str]:
+    """Texts separated by commas; blanks are dropped. Without a default there must be one."""
+    found = [part.strip() for part in text(name, default).split(",") if part.strip()]
+    if not found and default is None:
+        raise ImproperlyConfigured(f"{name} must name at least one.")
+    return found
+
+
+def url(name: str, default: str | None = None) -> str:
+    """An http or https address of a host, without the last slash."""
+    value = text(name, default).rstrip("/")
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or parts.path or parts.query or parts.fragment:
+        raise ImproperlyConfigured(f"{name} must read https://host or https://host:port.")
+    return value
 
 
 def secrets(name: str, default: str | None = None) -> dict[str, str]:

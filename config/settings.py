@@ -18,8 +18,8 @@ EMBEDDED = env.flag("EMBEDDED", default=False)
 
 _DEVELOPMENT_SECRET = "development-only-never-in-production" if DEBUG else None
 SECRET_KEY = env.text("SECRET_KEY", _DEVELOPMENT_SECRET)
-ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if DEBUG else "")
-BASE_URL = env.text("BASE_URL", "http://127.0.0.1:8000" if DEBUG else None).rstrip("/")
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if DEBUG else None)
+BASE_URL = env.url("BASE_URL", "http://127.0.0.1:8000" if DEBUG else None)
 TRUSTED_PROXY_HOPS = env.number("TRUSTED_PROXY_HOPS", default=0)
 
 # Named secrets, the first one current: see env.secrets.
@@ -27,11 +27,12 @@ API_KEY_PEPPERS = env.secrets("API_KEY_PEPPERS", f"dev:{_DEVELOPMENT_SECRET}" if
 ACTIVITY_MAC_KEYS = env.secrets("ACTIVITY_MAC_KEYS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
 
 INSTALLED_APPS = [
-    "config",
+    "config.apps.ConfigConfig",
     "apps.catalogue",
     "apps.api",
     "apps.accounts",
     "apps.activity",
+    "django_ratelimit",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -45,7 +46,7 @@ MIDDLEWARE = [
     "apps.api.rest.edge.ProblemAnswers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "config.edge.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -90,10 +91,10 @@ def _database() -> dict[str, Any]:
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
         }
     elif database["ENGINE"] == "django.db.backends.postgresql":
-        database["CONN_MAX_AGE"] = 600
         database["OPTIONS"] = {**database.get("OPTIONS", {}), "connect_timeout": 5}
     else:
         raise ImproperlyConfigured("DATABASE_URL must be postgresql:// or sqlite://.")
+    database["CONN_MAX_AGE"] = 600
     database["ATOMIC_REQUESTS"] = False
     return database
 
@@ -111,9 +112,11 @@ CACHES: dict[str, dict[str, Any]] = {
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
+# Django's own Redis cache increments in one step: django-ratelimit only lists an older package.
+SILENCED_SYSTEM_CHECKS = ["django_ratelimit.W001"]
 if DEBUG or EMBEDDED:
     # One process: its local cache is shared by everything that counts.
-    SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
+    SILENCED_SYSTEM_CHECKS += ["django_ratelimit.E003"]
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
@@ -135,7 +138,10 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = DEBUG
+# One process serves the files where they lie; production collects them once (`manage.py collectstatic`).
+WHITENOISE_USE_FINDERS = DEBUG or EMBEDDED
+if WHITENOISE_USE_FINDERS:
+    STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 
 # The gate (apps/api). API_REQUEST_CONTEXT names a function of the HTTP request that adds to a handler's context.
 API_PEOPLE = "apps.accounts.people"
@@ -159,19 +165,20 @@ if not DEBUG:
         SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     CSRF_TRUSTED_ORIGINS = [BASE_URL]
 
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF, "data:"],
-        "font-src": [SELF],
-        "connect-src": [SELF],
-        "form-action": [SELF],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-    }
+_POLICY = {
+    "default-src": [NONE],
+    "script-src": [SELF],
+    "style-src": [SELF],
+    "img-src": [SELF],
+    "font-src": [SELF],
+    "connect-src": [SELF],
+    "form-action": [SELF],
+    "base-uri": [NONE],
+    "frame-ancestors": [NONE],
 }
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": {**_POLICY, "require-trusted-types-for": ["'script'"]}}
+# The admin's own scripts set inner HTML, and its style sheets carry pictures.
+ADMIN_CONTENT_SECURITY_POLICY = {**_POLICY, "img-src": [SELF, "data:"]}
 
 EMAIL_BACKEND = (
     "django.core.mail.backends.console.EmailBackend" if DEBUG else "django.core.mail.backends.smtp.EmailBackend"

@@ -1,7 +1,7 @@
 """Fixtures that every part of the suite uses. The services come from `tests.services`."""
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,22 @@ def process_environment(database_url: str) -> dict[str, str]:
         "PYTHONPATH": root,
         "PYTHONUNBUFFERED": "1",
     }
+
+
+@pytest.fixture
+def start_program(process_environment: dict[str, str]) -> Iterator[Callable[..., services.Program]]:
+    """Start the program on the test database behind "uvicorn" or "granian"; more environment by keyword."""
+    started: list[services.Program] = []
+
+    def start(server: str, **environment: str) -> services.Program:
+        program = services.Program(server, {**process_environment, **environment})
+        started.append(program)
+        program.start()
+        return program
+
+    yield start
+    for program in started:
+        program.remove()
 
 
 def _private(service: services.Redis | services.Postgres) -> Generator[Any]:

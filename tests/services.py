@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
@@ -65,6 +66,7 @@ class Service:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix=f"tollhouse-{self.name.lower()}-"))
         self.user: int | None = None
+        self.environment: Mapping[str, str] | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
     def command(self) -> list[str]:
@@ -90,6 +92,7 @@ class Service:
                 stdout=out,
                 stderr=out,
                 cwd=self.folder,
+                env=self.environment,
                 start_new_session=True,
                 **self.identity(),
                 # This process has one thread when the services start.
@@ -223,6 +226,44 @@ class Postgres(Service):
         with psycopg.connect(self.url) as connection:
             number = connection.info.server_version
         return f"{number // 10_000}.{number % 10_000}"
+
+
+class Program(Service):
+    """The program itself behind one of its servers: "uvicorn" as `make run` has it, "granian" as production has it."""
+
+    name = "Tollhouse"
+
+    def __init__(self, server: str, environment: Mapping[str, str]) -> None:
+        super().__init__()
+        self.server = server
+        self.environment = {**environment, "EMBEDDED": "1" if server == "uvicorn" else "0"}
+
+    @property
+    def url(self) -> str:
+        """Without a last slash."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def command(self) -> list[str]:
+        """One process, so that what it keeps in memory is seen by every request."""
+        match self.server:
+            case "uvicorn":
+                return [sys.executable, "-m", "config.serve", "--port", str(self.port)]
+            case "granian":
+                options = ["--interface", "wsgi", "--workers", "1", "--blocking-threads", "8", "--no-ws"]
+                program = [sys.executable, "-m", "granian", "--host", "127.0.0.1", "--port", str(self.port)]
+                return [*program, *options, "config.wsgi:application"]
+            case _:
+                raise ValueError(self.server)
+
+    def answers(self) -> bool:
+        """Health answers."""
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/healthz", timeout=5) as answer:  # noqa: S310
+            return int(answer.status) == 200
+        return False
+
+    def log(self) -> str:
+        """What it wrote so far."""
+        return (self.folder / "server.log").read_text()
 
 
 def _postgres(program: str) -> str:

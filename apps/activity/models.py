@@ -110,6 +110,6 @@ class Entry(models.Model):
 @lru_cache(maxsize=4)
 def _insert_statement(using: str) -> str:
     quote = connections[using].ops.quote_name
-    columns = [quote(field.column) for field in Entry._meta.concrete_fields]
+    columns = [quote(str(field.column)) for field in Entry._meta.concrete_fields]
     values = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {quote(Entry._meta.db_table)} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608  # our own names

@@ -1,0 +1,62 @@
+"""The environment: typed values, and errors that name the variable and never its secret."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config import env
+
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        (lambda: env.flag("X", default=False), "Yes", True),
+        (lambda: env.flag("X", default=True), "off", False),
+        (lambda: env.flag("X", default=True), "", True),
+        (lambda: env.number("X", default=3), " 7 ", 7),
+        (lambda: env.number("X", default=3), "", 3),
+        (lambda: env.names("X"), "a, b,,c ", ["a", "b", "c"]),
+        (lambda: env.url("X"), "https://a.example.org:8443/", "https://a.example.org:8443"),
+        (lambda: env.secrets("X"), f"new:{'n' * 16}, old:{'o' * 16}", {"new": "n" * 16, "old": "o" * 16}),
+        (lambda: env.secrets("X"), f"a:{'b:' * 8}", {"a": "b:" * 8}),
+    ],
+)
+def test_a_value_is_read_as_its_type(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], value: str, expected: Any
+) -> None:
+    monkeypatch.setenv("X", value)
+
+    assert read() == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "value"),
+    [
+        (lambda: env.text("X"), None),
+        (lambda: env.flag("X", default=False), "maybe"),
+        (lambda: env.number("X", default=3), "x"),
+        (lambda: env.number("X", default=3, minimum=1), "0"),
+        (lambda: env.names("X", None), " , "),
+        (lambda: env.url("X"), "example.org"),
+        (lambda: env.url("X"), "https://example.org/path"),
+        (lambda: env.secrets("X"), "no-id-and-secret-at-all"),
+        (lambda: env.secrets("X"), "a:too-short"),
+        (lambda: env.secrets("X"), f":{'s' * 16}"),
+        (lambda: env.secrets("X"), f"a:{'s' * 16},a:{'t' * 16}"),
+    ],
+)
+def test_a_missing_or_malformed_value_stops_the_start_and_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], value: str | None
+) -> None:
+    if value is None:
+        monkeypatch.delenv("X", raising=False)
+    else:
+        monkeypatch.setenv("X", value)
+
+    with pytest.raises(ImproperlyConfigured, match=r"\bX\b") as refused:
+        read()
+    assert len(value or "") < 2 or value not in str(refused.value)
