@@ -9,12 +9,15 @@ from django.core import checks
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
-from apps.api import problems, registry, schemas
+from apps.api import problems, registry, schemas, signature
 from apps.api.registry import Registry
-from apps.api.tool import Module, Tool
+from apps.api.tool import Annotations, Module, Tool
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
 MAX_NAME, MAX_ALIAS = 64, 40
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+HINTS = frozenset(Annotations.__annotations__)
+KEY = re.compile(r"[a-z][a-z0-9_]*")
 SCOPE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*")
 CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -35,6 +38,7 @@ def check_tools(**_: Any) -> list[checks.CheckMessage]:
 def found(tools: Registry) -> Found:
     for tool in tools.duplicates:
         yield _error("E001", tool, "its name or MCP alias is declared twice", "rename it: the first one keeps the name")
+    yield from _keys(tools)
     for module in tools.modules:
         yield from _problems(module)
     yield from _clashing_problems(tools)
@@ -60,6 +64,15 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if getattr(settings, "API_KEY_PEPPERS", None):
         return []
     return [checks.Error("API_KEY_PEPPERS is empty.", hint="Give it at least one id and secret.", id="api.E021")]
+
+
+def _keys(tools: Registry) -> Found:
+    first: dict[str, Module] = {}
+    for module in tools.modules:
+        if not KEY.fullmatch(module.key):
+            yield _module_error("E018", module, "its key is odd", "write it in lower case, like an app's label")
+        if first.setdefault(module.key, module) is not module:
+            yield _module_error("E019", module, "its key is declared twice", "choose another key")
 
 
 def _problems(module: Module) -> Found:
@@ -144,6 +157,8 @@ def _bad_schema(schema: Any) -> str | None:
         return f"the reference {schemas.cut(outside)} leaves it"
     if (unknown := next(_unknown_formats(schema), None)) is not None:
         return f"the format {schemas.cut(unknown)} is unknown"
+    if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
+        return f"its $schema is not {DIALECT}"
     try:
         Draft202012Validator.check_schema(schema, format_checker=FormatChecker())
         schemas.compiled(schemas.closed(schema, write=False, client_token=None))
@@ -157,8 +172,25 @@ def _write(tool: Tool) -> Found:
         yield _error(
             "E013", tool, "it is a write without a preview", f"add @{tool.handler.__name__}.preview, or read_only"
         )
-    if tool.annotations.get("read_only", False) not in (True, False):
-        yield _error("E014", tool, "its read_only is neither True nor False", "only True makes it a read")
+    hints: Mapping[str, object] = tool.annotations
+    for name, value in hints.items():
+        if name not in HINTS:
+            yield _error("E022", tool, f"its annotation {name} is unknown", f"write one of {', '.join(sorted(HINTS))}")
+        elif not isinstance(value, bool):
+            yield _error("E014", tool, f"its {name} is neither True nor False", "only read_only=True makes it a read")
+
+
+def _functions(tool: Tool) -> Found:
+    """Each of the tool's functions can be called with its input: a misfit would be a 500 at the first call."""
+    named = (("handler", tool.handler), ("preview", tool.preview_handler), ("danger", tool.danger))
+    for label, function in named:
+        if callable(function) and (
+            reason := signature.misfit(function, tool.own_schema.get("properties", {}), tool.form)
+        ):
+            yield _error("E023", tool, f"its {label} does not take its input ({reason})", "give it the tool's fields")
+    cost: Any = tool.cost  # as a module may write it
+    if cost is not None and not callable(cost):
+        yield _error("E024", tool, "its cost is no function", "write a function of the input")
 
 
 def _public(tool: Tool) -> Found:
@@ -173,11 +205,11 @@ def _public(tool: Tool) -> Found:
 def _words(tool: Tool) -> Found:
     if not str(tool.description).strip():
         yield _warning("W003", tool, "it has no description", "say in a sentence what it does: machines read it")
-    if tool.max_items is not None and (not isinstance(tool.max_items, int) or tool.max_items < 1):
+    if tool.max_items is not None and (type(tool.max_items) is not int or tool.max_items < 1):
         yield _error("E017", tool, "its max_items is odd", "a whole number of 1 or more")
 
 
-_CHECKS: tuple[Callable[[Tool], Found], ...] = (_name, _rights, _schemas, _write, _public, _words)
+_CHECKS: tuple[Callable[[Tool], Found], ...] = (_name, _rights, _schemas, _write, _functions, _public, _words)
 
 
 def _is_known(permission: str) -> bool:
@@ -193,18 +225,23 @@ def _is_known(permission: str) -> bool:
     return codename in known | {name for model in models for name, _ in model._meta.permissions}
 
 
-def _nodes(node: Any) -> Iterator[Mapping[str, Any]]:
+def _nodes(node: Any, where: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The schema and those inside it, each with its JSON Pointer; what stands in `const` or `default` is data."""
     if isinstance(node, Mapping):
-        yield node
-        for part in node.values():
-            yield from _nodes(part)
+        yield where, node
+        for word, part in node.items():
+            if word in schemas.NAMED and isinstance(part, Mapping):
+                for name, rule in part.items():
+                    yield from _nodes(rule, where + schemas.pointer([word, name]))
+            elif word not in schemas.DATA:
+                yield from _nodes(part, where + schemas.pointer([word]))
     elif isinstance(node, list):
-        for part in node:
-            yield from _nodes(part)
+        for index, part in enumerate(node):
+            yield from _nodes(part, f"{where}/{index}")
 
 
 def _references_outside(schema: Mapping[str, Any]) -> Iterator[str]:
-    for node in _nodes(schema):
+    for _, node in _nodes(schema):
         for word in ("$ref", "$dynamicRef"):
             reference = node.get(word)
             if isinstance(reference, str) and not reference.startswith("#"):
@@ -212,27 +249,18 @@ def _references_outside(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unknown_formats(schema: Mapping[str, Any]) -> Iterator[str]:
-    for node in _nodes(schema):
+    for _, node in _nodes(schema):
         name = node.get("format")
-        if isinstance(name, str) and name not in FormatChecker.checkers and "type" in node:
+        if isinstance(name, str) and name not in FormatChecker.checkers:
             yield name
 
 
 def _open_objects(schema: Mapping[str, Any]) -> Iterator[str]:
     """Nested objects that declare properties and let any other one in."""
-    waiting: list[tuple[str, Any]] = [
-        (f"/properties/{name}", part) for name, part in schema.get("properties", {}).items()
-    ]
-    while waiting:
-        where, node = waiting.pop()
-        if isinstance(node, Mapping):
-            if "properties" in node and node.get("additionalProperties", True) is not False:
-                yield where
-            waiting.extend(
-                (f"{where}/{name}", part) for name, part in node.items() if name not in ("enum", "const", "default")
-            )
-        elif isinstance(node, list):
-            waiting.extend((f"{where}/{index}", part) for index, part in enumerate(node))
+    for where, node in _nodes(schema):
+        closing = (node.get("additionalProperties"), node.get("unevaluatedProperties"))
+        if where and "properties" in node and False not in closing:
+            yield where
 
 
 def _error(number: str, tool: Tool, fault: str, mend: str) -> checks.Error:

@@ -97,7 +97,9 @@ def _declared(tool: Tool, error: ToolError) -> Declared:
     kind = tool.module.problems.get(error.code) or problems.CORE.get(error.code)
     if kind is None or not isinstance(error.message, str):
         raise Odd(f"the code {error.code!r} is declared nowhere, or its message is no text") from error
-    declared = Declared(kind.code, error.message, kind=kind, **error.context)
+    declared = Declared(kind.code, error.message, kind=kind)
+    # Not as arguments: a context may have members named like them.
+    declared.context = error.context
     try:
         strict_json.dumps(declared.context | {"detail": declared.detail})
     except (TypeError, ValueError, RecursionError) as fault:

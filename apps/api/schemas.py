@@ -1,12 +1,18 @@
 """JSON Schemas of tools (IN-2, IN-3): made plain, closed, compiled, and the faults that a validator finds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 import jsonschema_rs
 
+from apps.api import strict_json
+
 MAX_FAULTS = 20
 MAX_SHOWN = 100
+
+# The validator makes all errors of a value before it gives the first: of half a million wrong items that takes seconds.
+_LISTED_UP_TO = 5_000
 
 # Stands for the value in the validator's messages, whatever its size.
 _MASK = "\ue000value\ue000"
@@ -22,6 +28,11 @@ CONTROL_FIELDS: dict[str, dict[str, Any]] = {
 # Names that an input of a write can't use for itself: they are the gate's, now or when confirmations come.
 RESERVED = ("dry_run", "confirm_token", "idempotency_key")
 
+# Words of a schema that hold schemas by names, and those that hold data, where a "$ref" or a "title" is just a name.
+NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs")
+DATA = ("const", "enum", "default", "examples", "dependentRequired")
+DROPPED = ("$defs", "title", "discriminator")
+
 Schema = Mapping[str, Any]
 
 
@@ -30,7 +41,7 @@ class SchemaError(ValueError):
 
 
 def plain(schema: Schema) -> dict[str, Any]:
-    """The schema with its local references put in their places, without titles, and optional fields without their null branch.
+    """The schema with its local references put in their places, without titles, and without the null branch of what defaults to None.
 
     Raises SchemaError for a reference to anything else and for a type that contains itself.
     """
@@ -62,28 +73,32 @@ def compiled(schema: Schema) -> jsonschema_rs.Validator:
 
 
 def faults(validator: jsonschema_rs.Validator, value: object) -> list[dict[str, str]]:
-    """At most 20 faults, each with a JSON Pointer and a sentence (PR-3). Empty: the value is valid."""
+    """At most 20 faults, each with a JSON Pointer and a sentence (PR-3); only the first of a very large value. Empty: it is valid."""
     if validator.is_valid(value):
         return []
-    found: list[dict[str, str]] = []
-    for error in validator.iter_errors(value):
-        found.extend(_worded(error))
-        if len(found) >= MAX_FAULTS:
-            break
-    return found[:MAX_FAULTS]
+    is_large = len(list(islice(strict_json.parts(value), _LISTED_UP_TO + 1))) > _LISTED_UP_TO
+    errors = _first_error(validator, value) if is_large else validator.iter_errors(value)
+    return list(islice(chain.from_iterable(map(_worded, errors)), MAX_FAULTS))
 
 
 def fault(pointer: str, message: str) -> dict[str, str]:
     return {"pointer": pointer, "message": cut(message, 3 * MAX_SHOWN)}
 
 
-def pointer(path: list[str | int] | tuple[str | int, ...]) -> str:
-    """RFC 6901."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+def pointer(path: Iterable[str | int]) -> str:
+    """RFC 6901; a long name in it is cut."""
+    return "".join("/" + cut(str(part)).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def cut(text: str, length: int = MAX_SHOWN) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _first_error(validator: jsonschema_rs.Validator, value: object) -> Iterator[jsonschema_rs.ValidationError]:
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        yield error
 
 
 def _worded(error: jsonschema_rs.ValidationError) -> Iterator[dict[str, str]]:
@@ -92,12 +107,16 @@ def _worded(error: jsonschema_rs.ValidationError) -> Iterator[dict[str, str]]:
     match kind.name:
         case "additionalProperties":
             for name in kind.unexpected:
-                yield fault(pointer([*where, cut(name)]), "This field is not allowed.")
+                yield fault(pointer([*where, name]), "This field is not allowed.")
         case "required":
-            name = str(kind.property)
-            yield fault(pointer([*where, cut(name)]), "This field is required.")
+            yield fault(pointer([*where, kind.property]), "This field is required.")
+        case "propertyNames" | "unevaluatedProperties":
+            # These messages hold names that the caller made, unmasked.
+            yield fault(pointer(where), f"{cut(str(error.message))}.")
+        case "falseSchema":
+            yield fault(pointer(where), "Nothing is allowed here.")
         case _:
-            yield fault(pointer([cut(part) if isinstance(part, str) else part for part in where]), _sentence(error))
+            yield fault(pointer(where), _sentence(error))
 
 
 def _sentence(error: jsonschema_rs.ValidationError) -> str:
@@ -120,15 +139,17 @@ def _plain(node: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -
         return node
     if "$ref" in node:
         return _referred(node, definitions, inside)
-    found: dict[str, Any] = {}
-    for name, part in node.items():
-        if name in ("properties", "patternProperties", "dependentSchemas") and isinstance(part, Mapping):
-            found[name] = {key: _plain(rule, definitions, inside) for key, rule in part.items()}
-        elif name in ("const", "enum", "default", "examples"):
-            found[name] = part
-        elif name not in ("$defs", "title", "discriminator"):
-            found[name] = _plain(part, definitions, inside)
-    return _without_null(found)
+    return _without_null(
+        {name: _member(name, part, definitions, inside) for name, part in node.items() if name not in DROPPED}
+    )
+
+
+def _member(name: str, part: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+    if name in DATA:
+        return part
+    if name in NAMED and isinstance(part, Mapping):
+        return {key: _plain(rule, definitions, inside) for key, rule in part.items()}
+    return _plain(part, definitions, inside)
 
 
 def _referred(node: Mapping[str, Any], definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
@@ -143,12 +164,11 @@ def _referred(node: Mapping[str, Any], definitions: Mapping[str, Any], inside: t
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:
-    """`X | None` as X: a caller leaves an optional field out instead of sending null."""
-    branches = node.get("anyOf")
-    if isinstance(branches, list) and {"type": "null"} in branches:
-        others = [branch for branch in branches if branch != {"type": "null"}]
-        rest = {name: part for name, part in node.items() if name != "anyOf"}
-        node = {**others[0], **rest} if len(others) == 1 else {**rest, "anyOf": others}
-    if node.get("default", ...) is None:
-        del node["default"]
-    return node
+    """`X | None = None` as X: a caller leaves such a field out. Where null says something else than absence, it stays."""
+    if node.get("default", ...) is not None:
+        return node
+    rest = {name: part for name, part in node.items() if name not in ("anyOf", "default")}
+    others = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
+    if not others:
+        return rest
+    return {**others[0], **rest} if len(others) == 1 else {**rest, "anyOf": others}

@@ -2,15 +2,17 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, get_type_hints
 
 from asgiref.sync import async_to_sync
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import SchemaError, core_schema
 
 from apps.api import schemas
 
@@ -56,16 +58,28 @@ class Form:
 
 
 def form_of(function: Callable[..., Any], *, explicit: bool) -> Form:
-    """The form of a handler: `f(input: Model, ctx)`, `f(ctx, *, query: str = "")`, or with an explicit schema `f(input: dict, ctx)`."""
+    """The form of a handler: `f(input: Model, ctx)`, `f(ctx, *, query: str = "")`, or with an explicit schema `f(input: dict, ctx)`.
+
+    Raises SignatureError, which names the function, for anything else and for types that no schema can describe.
+    """
     if explicit:
         return Form()
-    if takes_keywords(function):
-        return Form(model=_model_of(function))
-    hints = _hints(function)
-    first = next(iter(inspect.signature(function).parameters), None)
-    model = hints.get(first or "")
+    try:
+        form = Form(model=_model_of(function) if takes_keywords(function) else _first_model(function))
+        form.schema  # noqa: B018 - made now, so that a type that can't be described stops the start
+    except (PydanticUserError, SchemaError, schemas.SchemaError, NameError, ValueError) as error:
+        raise SignatureError(
+            f"{function.__qualname__}: no schema can be made of its types: {' '.join(str(error).split())[:200]}. "
+            "Use types with a JSON form that are defined at the top of a module, or declare an input_schema."
+        ) from error
+    return form
+
+
+def _first_model(function: Callable[..., Any]) -> type[Any]:
+    first = next(iter(inspect.signature(function).parameters), "")
+    model = _hints(function).get(first)
     if isinstance(model, type) and (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
-        return Form(model=model)
+        return model
     raise SignatureError(
         f"{function.__qualname__} must read f(input: Model, ctx) with a pydantic model or a dataclass, f(ctx, *, name: type = …), "
         "or be declared with an input_schema."
@@ -82,14 +96,25 @@ def invoke(function: Callable[..., Any], typed: Any, ctx: object) -> Any:
     called = async_to_sync(function) if inspect.iscoroutinefunction(function) else function
     if not takes_keywords(function):
         return called(typed, ctx)
-    fields = typed if isinstance(typed, dict) else {name: getattr(typed, name) for name in _names(typed)}
+    fields = typed if isinstance(typed, dict) else {name: getattr(typed, name) for name in _names(type(typed))}
     return called(ctx, **fields)
 
 
-def _names(typed: Any) -> list[str]:
-    if isinstance(typed, BaseModel):
-        return list(type(typed).model_fields)
-    return [field.name for field in dataclasses.fields(typed)]
+def misfit(function: Callable[..., Any], tool_fields: Iterable[str], form: Form) -> str | None:
+    """Why `invoke` could not call the function with a tool's input; None when it can."""
+    fields = tool_fields if form.model is None else _names(form.model)
+    try:
+        bound = inspect.signature(function).bind
+        bound(None, **dict.fromkeys(fields)) if takes_keywords(function) else bound(None, None)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _names(model: Any) -> list[str]:
+    if issubclass(model, BaseModel):
+        return list(model.model_fields)
+    return [field.name for field in dataclasses.fields(model)]
 
 
 def _model_of(function: Callable[..., Any]) -> type[BaseModel]:
@@ -100,7 +125,13 @@ def _model_of(function: Callable[..., Any]) -> type[BaseModel]:
             raise SignatureError(f"{function.__qualname__}: {parameter.name} must stand after the * and have a type.")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[parameter.name] = (hints[parameter.name], default)
-    return create_model(f"{function.__name__}_input", __config__=ConfigDict(protected_namespaces=()), **fields)
+    with warnings.catch_warnings():
+        # A field may be called `copy` or `json`: nobody calls those methods of this model.
+        warnings.simplefilter("ignore", UserWarning)
+        model = create_model(f"{function.__name__}_input", __config__=ConfigDict(protected_namespaces=()), **fields)
+    if odd := sorted(set(fields) - set(model.model_fields)):
+        raise SignatureError(f"{function.__qualname__}: {odd[0]} can't be a field's name. Rename it.")
+    return model
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
