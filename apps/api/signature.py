@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from asgiref.sync import async_to_sync
@@ -77,7 +78,7 @@ def form_of(function: Callable[..., Any], *, explicit: bool) -> Form:
 
 def _first_model(function: Callable[..., Any]) -> type[Any]:
     first = next(iter(inspect.signature(function).parameters), "")
-    model = _hints(function).get(first)
+    model = _hints(function, [first]).get(first)
     if isinstance(model, type) and (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
         return model
     raise SignatureError(
@@ -118,9 +119,10 @@ def _names(model: Any) -> list[str]:
 
 
 def _model_of(function: Callable[..., Any]) -> type[BaseModel]:
-    hints = _hints(function)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    hints = _hints(function, [parameter.name for parameter in parameters])
     fields: dict[str, Any] = {}
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+    for parameter in parameters:
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name not in hints:
             raise SignatureError(f"{function.__qualname__}: {parameter.name} must stand after the * and have a type.")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
@@ -134,5 +136,8 @@ def _model_of(function: Callable[..., Any]) -> type[BaseModel]:
     return model
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    return get_type_hints(function, include_extras=True)
+def _hints(function: Callable[..., Any], names: Iterable[str]) -> dict[str, Any]:
+    """The types of these parameters alone: the one of `ctx` may be a name that only a type checker imports."""
+    texts = inspect.get_annotations(function)
+    wanted = SimpleNamespace(__annotations__={name: texts[name] for name in names if name in texts})
+    return get_type_hints(wanted, globalns=getattr(inspect.unwrap(function), "__globals__", {}), include_extras=True)
