@@ -21,7 +21,8 @@ _BODIES = frozenset({b"content-length", b"transfer-encoding"})
 DRAINED_BYTES = 16 * 1024 * 1024
 DRAINED_SECONDS = 2.0
 
-_http = WSGIMiddleware(WSGIHandler(), workers=32 if settings.EMBEDDED else 2)
+_handler: Any = WSGIHandler()  # the library's types ask for more than PEP 3333 does
+_http = WSGIMiddleware(_handler, workers=32 if settings.EMBEDDED else 2)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

@@ -66,7 +66,7 @@ def configure(*, debug: bool) -> None:
     logging.captureWarnings(capture=True)
     # Who asks for the caller of a log line: nobody. This is a third of the price of one.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # type: ignore[attr-defined]  # the switch that Python's documentation names
+    logging._srcfile = None  # the switch that Python's documentation names
 
 
 def _renderers(*, debug: bool) -> list[Callable[..., Any]]:

@@ -17,8 +17,6 @@ import pytest
 from config import asgi
 from tests.services import Program
 
-pytestmark = pytest.mark.sqlite
-
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> dict[str, str]:

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from django.core import checks
 from django.core.management import call_command
+from django.db import connections
 
 from config import checks as config_checks
-
-pytestmark = pytest.mark.sqlite
 
 PRODUCTION = {
     "SECRET_KEY": "k3y-of-a-production-like-environment-with-fifty-characters-or-more",
@@ -65,7 +64,7 @@ def test_debug_starts_without_any_value(tmp_path: Path) -> None:
 
 
 def test_sqlite_without_the_embedded_process_is_warned_of(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(config_checks.connections["default"]), "vendor", "sqlite")
+    monkeypatch.setattr(type(connections["default"]), "vendor", "sqlite")
     found = []
     for embedded in (False, True):
         settings.EMBEDDED = embedded

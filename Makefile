@@ -1,0 +1,75 @@
+# make run    a running program, demo data included, with nothing but Python 3.11 or newer
+# make test   the whole suite, with a PostgreSQL and a Redis of its own
+# make check  format, lint, import contracts, types, migrations, system checks
+# make bench  the figures of docs/benchmarks.md
+# make lock   requirements/*.in to versions with hashes; UPGRADE=1 takes the newest that fit
+
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+# Tests that run beside each other.
+JOBS ?= auto
+# Percent of lines and branches; it only rises.
+COVERAGE := 85
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes
+PYTEST := $(BIN)/python -m pytest
+DEBUG_MODE := DEBUG=1 EMBEDDED=1
+PRODUCTION := DEBUG=0 EMBEDDED=0 SECRET_KEY=a-key-for-the-check-alone-of-more-than-fifty-characters-0123456789 \
+	API_KEY_PEPPERS=check:a-pepper-for-the-check ACTIVITY_MAC_KEYS=check:a-mac-key-for-the-check \
+	ALLOWED_HOSTS=tollhouse.example.org BASE_URL=https://tollhouse.example.org \
+	DATABASE_URL=postgresql://127.0.0.1:1/tollhouse REDIS_URL=redis://127.0.0.1:1/0
+
+.PHONY: run test check bench lock services
+
+run: $(VENV)/base.stamp
+	@exec env $(DEBUG_MODE) $(BIN)/python -m config.serve --host $(HOST) --port $(PORT)
+
+# pytest's own summary line is the last one.
+test: $(VENV)/test.stamp services
+	@rm -f .coverage .coverage.*
+	$(PYTEST) -n $(JOBS) -m "not alone" --cov --cov-report=
+	$(PYTEST) -m alone --cov --cov-append --cov-report=
+	TEST_DATABASE=sqlite $(PYTEST) -n $(JOBS) -m sqlite --cov --cov-append --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(DEBUG_MODE) $(BIN)/lint-imports --no-logo
+	$(DEBUG_MODE) $(BIN)/mypy .
+	$(DEBUG_MODE) DATABASE_URL=sqlite:// $(BIN)/python manage.py makemigrations --check --dry-run
+	$(DEBUG_MODE) DATABASE_URL=sqlite:// $(BIN)/python manage.py check --fail-level WARNING
+	$(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+bench: $(VENV)/test.stamp services
+	@$(BIN)/python -m bench
+
+lock: var/lock/bin/uv
+	cd requirements && for part in base test; do \
+		../var/lock/bin/uv pip compile --quiet --generate-hashes --no-annotate --python-version 3.11 $(if $(UPGRADE),--upgrade) \
+			--custom-compile-command "make lock" $$part.in --output-file $$part.txt; \
+	done
+
+# PostgreSQL, Redis and Chromium for the tests, where they may be installed.
+services:
+	@sh .ci/services
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/base.stamp: requirements/base.txt | $(BIN)/python
+	@echo "Installing the locked libraries ..."
+	@$(INSTALL) -r requirements/base.txt
+	@touch $@
+
+$(VENV)/test.stamp: requirements/base.txt requirements/test.txt | $(BIN)/python
+	@echo "Installing the locked libraries of the tests ..."
+	@$(INSTALL) -r requirements/test.txt
+	@touch $@ $(VENV)/base.stamp
+
+var/lock/bin/uv:
+	@$(PYTHON) -m venv var/lock
+	@var/lock/bin/python -m pip --disable-pip-version-check --quiet install uv
