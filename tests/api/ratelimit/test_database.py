@@ -17,14 +17,12 @@ A, B = make_bucket("a"), make_bucket("b", budget=3)
 
 
 @pytest.fixture
-def sequence(postgres_url: str) -> Iterator[str]:
-    """A clock that all connections see at once: a sequence is outside of transactions."""
+def impatient(postgres_url: str) -> Iterator[str]:
+    """Waiting for a lock fails after two seconds. The address of the database, for another connection."""
     with connection.cursor() as cursor:
-        cursor.execute("CREATE SEQUENCE test_clock MINVALUE 0")
-        cursor.execute("SELECT setval('test_clock', %s)", [LAST_SECOND])
-    yield "(SELECT last_value FROM test_clock)"
-    with connection.cursor() as cursor:
-        cursor.execute("DROP SEQUENCE test_clock")
+        cursor.execute("SET lock_timeout = '2s'")
+    yield postgres_url
+    connection.close()
 
 
 @pytest.mark.sqlite
@@ -69,22 +67,20 @@ def test_a_row_goes_only_when_its_last_slot_has_left(in_database: Clocked, monke
 
 
 def test_pruning_waits_for_no_row_that_another_holds(
-    in_database: Clocked, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    in_database: Clocked, impatient: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("held", "free"):
         in_database.store.take([(make_bucket(name), 1)])
     in_database.set_clock(LAST_SECOND + 300)
     monkeypatch.setattr(database, "PRUNE_SECONDS", 0)
-    with psycopg.connect(postgres_url) as other:
+    with psycopg.connect(impatient) as other:
         other.execute("SELECT 1 FROM api_bucket WHERE name = 'held' FOR UPDATE")
         DatabaseStore(clock=in_database.clock).take([(A, 1)])
     assert set(Row.objects.values_list("name", flat=True)) == {"held", "a"}
 
 
-def test_the_clock_is_read_when_the_row_is_ours_not_when_the_wait_for_it_began(
-    sequence: str, postgres_url: str
-) -> None:
-    store = DatabaseStore(clock=sequence)
+def test_the_clock_is_read_when_the_row_is_ours_not_when_the_wait_for_it_began(postgres_url: str) -> None:
+    store, second = DatabaseStore(), "SELECT floor(extract(epoch FROM clock_timestamp()))"
     store.take([(A, 4)])
 
     def charge() -> None:
@@ -97,9 +93,12 @@ def test_the_clock_is_read_when_the_row_is_ours_not_when_the_wait_for_it_began(
         waiting.start()
         while not watcher.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall():
             pass
-        other.execute("SELECT setval('test_clock', %s)", [LAST_SECOND + 20])
+        began = watcher.execute(second).fetchall()
+        while watcher.execute(second).fetchall() == began:
+            pass
     waiting.join()
-    assert Row.objects.get(name="a").slots == {str(LAST_SECOND): 4, str(LAST_SECOND + 20): 6}
+    newest = max(int(slot) for slot in Row.objects.get(name="a").slots)
+    assert newest > began[0][0]
 
 
 def test_steps_that_name_the_same_buckets_the_other_way_round_never_block_each_other(postgres_url: str) -> None:
