@@ -1,5 +1,6 @@
 """The effect transaction T2 of a write (RF-15): handler, answer and entries commit together or not at all."""
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,8 @@ def _once(call: Call, tool: Tool) -> Outcome:
                 raise faults.maybe_committed() from error
             raise
         log.error("after_commit_failed", tool=tool.name, exc_info=error)
+    if not commit.done:
+        raise handlers.Odd("the handler meddled with the transaction: it did not commit")
     if call.audit is not None:
         call.audit.written = True
     return outcome
@@ -89,6 +92,8 @@ def _effect(call: Call, tool: Tool) -> Outcome:
     try:
         with transaction.atomic():
             answer = handlers.run(call, tool, ctx)
+            if connection.needs_rollback:
+                raise handlers.Odd("the handler swallowed a failed statement: its effect would be taken back silently")
             if connection.vendor == "postgresql":
                 connection.check_constraints()
     except handlers.Declared as problem:
@@ -125,7 +130,7 @@ def _shielded(hook: Callable[[], object]) -> Callable[[], None]:
     def run_hook() -> None:
         try:
             hook()
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, CancelledError) as error:
             # After the commit nothing may change the answer.
             log.error("on_commit_hook_failed", exc_info=error)
 

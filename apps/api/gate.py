@@ -1,11 +1,12 @@
 """The chains of steps, and the one place where a call's outcome is made (RF-12)."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 
 import structlog
 from django.db import connections, transaction
 
-from apps.api import faults, outcomes, steps
+from apps.api import faults, guard, outcomes, steps
 from apps.api.call import Answer, Call, Outcome, Refusal
 from apps.api.problems import Problem
 
@@ -52,14 +53,19 @@ def go(call: Call, chain: Sequence[Step]) -> Outcome | None:
 def _outcome(call: Call, chain: Sequence[Step]) -> Outcome | None:
     try:
         _refuse_callers_transaction()
-        for step in chain:
-            outcome = step(call)
-            if outcome is not None:
-                return outcomes.with_headers(call, outcome) if isinstance(outcome, Answer) else outcome
+        with guard.nothing_left_open():
+            return _first_outcome(call, chain)
     except Problem as problem:
         return outcomes.refusal(call, problem)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, CancelledError) as error:
         return outcomes.refusal(call, _fault(call, error))
+
+
+def _first_outcome(call: Call, chain: Sequence[Step]) -> Outcome | None:
+    for step in chain:
+        outcome = step(call)
+        if outcome is not None:
+            return outcomes.with_headers(call, outcome) if isinstance(outcome, Answer) else outcome
     return None
 
 
@@ -89,5 +95,5 @@ def _fault(call: Call, error: BaseException) -> Problem:
 def _refuse_callers_transaction() -> None:
     """The gate's own transactions must be outermost, or a caller's rollback would take a committed answer back (RF-15)."""
     for connection in connections.all(initialized_only=True):
-        if connection.in_atomic_block:
+        if connection.in_atomic_block or (connection.connection is not None and not connection.autocommit):
             raise transaction.TransactionManagementError("The gate does not run inside a caller's transaction.")

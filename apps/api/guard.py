@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import structlog
 from django.db import connections, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -40,47 +42,74 @@ def _postgresql(connection: Any) -> Iterator[None]:
 @contextmanager
 def _sqlite(connection: Any) -> Iterator[None]:
     """`query_only` on the raw connection, on before the savepoint and off after its end; a connection that keeps it is dropped."""
-    block = transaction.atomic(using=connection.alias)
-    if connection.in_atomic_block:
-        _query_only(connection, "ON")
-        block.__enter__()
-    else:
-        _begin_deferred(connection, block)
-        _query_only(connection, "ON")
-    try:
+    inside = connection.in_atomic_block
+    with ExitStack() as ends:
+        ends.callback(_lift, connection, inside=inside)
+        if inside:
+            _query_only(connection, "ON")
+            ends.enter_context(transaction.atomic(using=connection.alias))
+        else:
+            ends.enter_context(_deferred(connection))
+            _query_only(connection, "ON")
         try:
             yield
         finally:
             transaction.set_rollback(True, using=connection.alias)
-            block.__exit__(None, None, None)
-    finally:
-        _lift(connection)
 
 
-def _begin_deferred(connection: Any, block: transaction.Atomic) -> None:
-    """BEGIN DEFERRED for this one transaction: with IMMEDIATE a read would wait for the writer."""
+@contextmanager
+def _deferred(connection: Any) -> Iterator[None]:
+    """A block that begins DEFERRED: with IMMEDIATE, as every other one begins, a read would wait for the writer."""
+    block = transaction.atomic(using=connection.alias)
     connection.ensure_connection()
     mode, connection.transaction_mode = connection.transaction_mode, "DEFERRED"
     try:
         block.__enter__()
     finally:
         connection.transaction_mode = mode
+    with ExitStack() as ends:
+        ends.push(block)
+        yield
 
 
 def _query_only(connection: Any, state: str) -> None:
     connection.connection.execute(f"PRAGMA query_only = {state}")
 
 
-def _lift(connection: Any) -> None:
+def _lift(connection: Any, *, inside: bool) -> None:
+    if connection.connection is None:
+        return  # closed, and the next one begins without the flag
     try:
         _query_only(connection, "OFF")
     except Exception:
         _drop(connection)
+        if inside:
+            # The outer transaction is gone with its connection.
+            raise
 
 
-def _drop(connection: BaseDatabaseWrapper) -> None:
+@contextmanager
+def nothing_left_open() -> Iterator[None]:
+    """A block that somebody else's code began in here and left open ends with its connection, which the database rolls back.
+
+    Otherwise this thread would answer every later call from inside that transaction.
+    """
+    try:
+        yield
+    finally:
+        for connection in connections.all(initialized_only=True):
+            if connection.in_atomic_block:
+                log.error("transaction_left_open", database=connection.alias)
+                _drop(connection)
+
+
+def _drop(connection: Any) -> None:
+    """Close the connection in whatever state it is; the next use opens one in a clean state."""
     connection.in_atomic_block = False
-    connection.close()
+    try:
+        connection.close()
+    finally:
+        connection.connection = None
 
 
 _GUARDS = {"postgresql": _postgresql, "sqlite": _sqlite}
