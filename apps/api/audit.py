@@ -59,6 +59,8 @@ def actor(key: VerifiedKey) -> activity.Actor:
 def write_log_lines(call: Call, tool: Tool, ctx: Context) -> None:
     """The changes that the handler recorded with `ctx.log`, last in the effect's transaction."""
     for line in ctx.log_lines:
+        if line.action in actions.CORE or not line.action.startswith(f"{tool.module.key}."):
+            raise ValueError(f"{line.action!r} is no action of the module {tool.module.key}.")
         activity.write(
             action=line.action,
             module=tool.module.key,
