@@ -11,7 +11,8 @@ RETRY_AFTER_SECONDS = 2
 _SERIALIZATION = {"40001", "40P01"}
 _LOCK_WAIT_OVER = {"55P03"}
 _GONE_CLASSES = ("08", "53", "57P")
-_SQLITE_BUSY = {5, 6}
+# Busy, locked; an I/O error, a full disk, a file that can't be opened.
+_SQLITE_GONE = {5, 6, 10, 13, 14}
 
 
 def is_serialization(error: BaseException) -> bool:
@@ -27,7 +28,7 @@ def is_gone(error: BaseException) -> bool:
         return False
     cause: Any = error.__cause__
     if hasattr(cause, "sqlite_errorcode"):
-        return (cause.sqlite_errorcode & 0xFF) in _SQLITE_BUSY
+        return (cause.sqlite_errorcode & 0xFF) in _SQLITE_GONE
     state = _sqlstate(error)
     return state is None or state.startswith(_GONE_CLASSES)
 
