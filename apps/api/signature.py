@@ -1,5 +1,6 @@
 """From a handler's type hints to its input schema and back to typed arguments (MT-2, MT-3)."""
 
+import copy
 import dataclasses
 import inspect
 import warnings
@@ -95,6 +96,9 @@ def takes_keywords(function: Callable[..., Any]) -> bool:
 def invoke(function: Callable[..., Any], typed: Any, ctx: object) -> Any:
     """Call a handler, a preview or a danger rule in the form that it has; an async one shares this thread's connections."""
     called = async_to_sync(function) if inspect.iscoroutinefunction(function) else function
+    if isinstance(typed, dict):
+        # The plain dict shares its lists with the schema's defaults and with the next attempt, and handlers change what they get.
+        typed = copy.deepcopy(typed)
     if not takes_keywords(function):
         return called(typed, ctx)
     fields = typed if isinstance(typed, dict) else {name: getattr(typed, name) for name in _names(type(typed))}
