@@ -1,6 +1,7 @@
 """The probe module and machines that call it."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -8,6 +9,7 @@ from apps.api import registry
 from apps.api.registry import Registry
 from tests.api import factories, probe
 from tests.api.factories import Machine
+from tests.api.shop import Shop
 
 
 @pytest.fixture
@@ -28,3 +30,10 @@ def visitor(transactional_db: None, tools: Registry) -> Machine:
     """A caller without a key, where the public audience is on."""
     factories.set_setting("api_public_enabled", True)
     return Machine()
+
+
+@pytest.fixture
+def shop(transactional_db: None) -> Iterator[Shop]:
+    """Tools that the test writes itself."""
+    with ExitStack() as stack:
+        yield Shop(stack)
