@@ -117,7 +117,7 @@ def create(
 ) -> tuple[ApiKey, str]:
     """A key of a family of its own, and its text, which is nowhere afterwards. Raises ValidationError for odd values.
 
-    A caller that may be repeated (a form sent twice) names the key's uuid: the second time is a ValidationError.
+    A caller that may be repeated (a form sent twice) names the key's uuid: the second time is an IntegrityError.
     """
     refuse_owner(owner, created_by=created_by)
     text = generate()
@@ -138,7 +138,7 @@ def create(
         expires_at=grant.expires_at,
         created_by=created_by,
     )
-    key.full_clean()
+    key.full_clean(validate_unique=False)
     key.save()
     _entry(actions.API_KEY_CREATED, key, actor=actor, mode=mode, request_id=request_id, ip=ip)
     return key, text

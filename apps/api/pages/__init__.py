@@ -1,0 +1,1 @@
+"""The gate's pages for people, outside the admin site."""
