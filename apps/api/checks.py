@@ -184,9 +184,7 @@ def _functions(tool: Tool) -> Found:
     """Each of the tool's functions can be called with its input: a misfit would be a 500 at the first call."""
     named = (("handler", tool.handler), ("preview", tool.preview_handler), ("danger", tool.danger))
     for label, function in named:
-        if callable(function) and (
-            reason := signature.misfit(function, tool.own_schema.get("properties", {}), tool.form)
-        ):
+        if callable(function) and (reason := signature.misfit(function, _fields(tool), tool.form)):
             yield _error("E023", tool, f"its {label} does not take its input ({reason})", "give it the tool's fields")
     cost: Any = tool.cost  # as a module may write it
     if cost is not None and not callable(cost):
@@ -198,7 +196,7 @@ def _public(tool: Tool) -> Found:
         yield _error(
             "E015", tool, "it is public and dangerous without a client token", "name the field: client_token=…"
         )
-    if tool.client_token is not None and tool.client_token not in tool.own_schema.get("properties", {}):
+    if tool.client_token is not None and tool.client_token not in _fields(tool):
         yield _error("E016", tool, f"its client token {tool.client_token} is no field", "add the field to the input")
 
 
@@ -210,6 +208,12 @@ def _words(tool: Tool) -> Found:
 
 
 _CHECKS: tuple[Callable[[Tool], Found], ...] = (_name, _rights, _schemas, _write, _functions, _public, _words)
+
+
+def _fields(tool: Tool) -> Mapping[str, Any]:
+    schema: Any = tool.own_schema  # which may be broken: another check says so
+    found = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _is_known(permission: str) -> bool:
