@@ -5,6 +5,7 @@ import hmac
 import json
 import re
 import secrets
+import traceback
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -240,8 +241,10 @@ def note_use(key: UUID, facts: Facts) -> None:
         with _never_waiting(), transaction.atomic():
             free = ApiKey.objects.filter(stale, pk=key).select_for_update(skip_locked=_can_skip())
             ApiKey.objects.filter(pk__in=[row.pk for row in free.only("pk")]).update(last_used_at=now)
-    except DatabaseError:
-        return  # a note, never a reason to refuse
+    except DatabaseError as error:
+        # A note, never a reason to refuse. The error's frames hold the cursor in a cycle: freed by the collector of another
+        # thread, it waits for this connection, perhaps with the write lock that this connection waits for.
+        traceback.clear_frames(error.__traceback__)
 
 
 @transaction.atomic
