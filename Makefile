@@ -14,7 +14,7 @@ COVERAGE := 85
 
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq install --require-hashes
 PYTEST := $(BIN)/python -m pytest
 DEBUG_MODE := DEBUG=1 EMBEDDED=1
 PRODUCTION := DEBUG=0 EMBEDDED=0 SECRET_KEY=a-key-for-the-check-alone-of-more-than-fifty-characters-0123456789 \
@@ -72,4 +72,4 @@ $(VENV)/test.stamp: requirements/base.txt requirements/test.txt | $(BIN)/python
 
 var/lock/bin/uv:
 	@$(PYTHON) -m venv var/lock
-	@var/lock/bin/python -m pip --disable-pip-version-check --quiet install uv
+	@var/lock/bin/python -m pip --disable-pip-version-check -qq install uv

@@ -16,7 +16,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 
-from config import startup
+from config import env, startup
 
 # A request gets this long to end when the process is told to.
 GRACE_SECONDS = 3
@@ -32,13 +32,16 @@ def main(arguments: list[str] | None = None) -> int:
             f"Can't listen on {options.host} port {options.port}: {error.strerror}. Choose another one: make run PORT=8001"
         )
         return 1
+    url = f"http://{options.host}:{listener.getsockname()[1]}"
+    if env.flag("DEBUG", default=False):
+        os.environ.setdefault("BASE_URL", url)
     try:
         startup.prepare()
     except SystemCheckError as error:
         _say(str(error))
         return 1
     call_command("migrate", verbosity=0, interactive=False)
-    _welcome(f"http://{options.host}:{listener.getsockname()[1]}")
+    _welcome(url)
     _serve(listener)
     return 0
 

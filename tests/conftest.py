@@ -1,6 +1,7 @@
 """Fixtures that every part of the suite uses. The services come from `tests.services`."""
 
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
+from playwright.sync_api import Browser, sync_playwright
 
 from tests import services
 
@@ -52,6 +54,20 @@ def redis_url() -> str:
     if not settings.REDIS_URL:
         pytest.skip("needs Redis")
     return str(settings.REDIS_URL)
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
+    """A headless Chromium of the system; skips where there is none, and fails in CI."""
+    # Playwright keeps an event loop in this thread; the test's own queries run between its steps, never inside one.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("needs Chromium")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

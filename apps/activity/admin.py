@@ -11,6 +11,7 @@ from django.core.paginator import Paginator
 from django.db import connections
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -73,7 +74,7 @@ def _distinct(column: str) -> list[str]:
 class EntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Read-only, for superusers too."""
 
-    list_display = ("created_at", "action", "actor", "target", "resource", "mode", "request_id")
+    list_display = ("time", "action", "actor", "target", "module", "mode", "ip")
     list_filter: ClassVar = ("created_at", ActionFilter, ModuleFilter, "mode", "actor_kind")
     ordering = ("-created_at", "-uuid")
     search_fields = ("request_id",)  # makes the box appear; get_search_results decides
@@ -83,7 +84,7 @@ class EntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
     show_facets = admin.ShowFacets.NEVER
     paginator = BoundedPaginator
     fields: ClassVar = (
-        "uuid", "created_at", "action", "module", "mode", "actor_kind", "actor_name", "actor_uuid", "resource_type",
+        "uuid", "time", "action", "module", "mode", "actor_kind", "actor_name", "actor_uuid", "resource_type",
         "resource_uuid", "target", "request_id", "ip", "details", "mac", "mac_key_id", "intact",
     )  # fmt: skip
     readonly_fields = fields
@@ -112,15 +113,15 @@ class EntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
         """Never."""
         return False
 
-    @admin.display(description=_("actor"), ordering=None)
+    @admin.display(description=_("actor"))
     def actor(self, entry: Entry) -> str:
         """The name, or what kind of actor it was."""
         return entry.actor_name or entry.get_actor_kind_display()
 
-    @admin.display(description=_("resource"))
-    def resource(self, entry: Entry) -> str:
-        """Type and id."""
-        return f"{entry.resource_type} {entry.resource_uuid}".strip()
+    @admin.display(description=_("time"), ordering="created_at")
+    def time(self, entry: Entry) -> str:
+        """To the millisecond: what follows what is the point of a log."""
+        return timezone.localtime(entry.created_at).isoformat(sep=" ", timespec="milliseconds")
 
     @admin.display(description=_("details"))
     def details(self, entry: Entry) -> SafeString:

@@ -9,11 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Mode(models.TextChoices):
-    """How an act came about."""
+    """How an act came about: a person's own on a page; a key, the assistant or the run of an approval; a sweep."""
 
-    MANUAL = "manual", _("a person's own act on a page")
-    AUTO = "auto", _("a key, the assistant or the run of an approval")
-    CRON = "cron", _("a sweep or retention")
+    MANUAL = "manual", _("by hand")
+    AUTO = "auto", _("automatic")
+    CRON = "cron", _("scheduled")
 
 
 class ActorKind(models.TextChoices):
@@ -41,7 +41,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 class Entry(models.Model):
     """One act: who, what, on which thing, and a MAC over all of it (`log.verify`)."""
 
-    uuid = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    uuid = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
     created_at = models.DateTimeField(_("time"))
     action = models.CharField(_("action"), max_length=96)
     module = models.CharField(_("module"), max_length=32, blank=True)
