@@ -98,11 +98,14 @@ def _body(request: HttpRequest) -> bytes:
 def _counted(stream: Any) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    while piece := stream.read(_PIECE):
-        size += len(piece)
-        if size > MAX_BODY:
-            raise _too_large()
-        pieces.append(piece)
+    try:
+        while piece := stream.read(_PIECE):
+            size += len(piece)
+            if size > MAX_BODY:
+                raise _too_large()
+            pieces.append(piece)
+    except OSError:
+        raise Problem("bad_request", "The connection ended before the body did.") from None
     return b"".join(pieces)
 
 

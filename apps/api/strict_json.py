@@ -1,8 +1,10 @@
 """JSON read and written strictly (IN-1): what another parser could read differently is refused, with its position."""
 
+import gc
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
@@ -27,6 +29,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _TOKENS_LOOKED_AT = 20_000
+_MANY = 10_000
 
 
 class InvalidJSON(ValueError):
@@ -47,17 +50,31 @@ def loads(data: bytes) -> Any:
     text = _decoded(data)
     if "\\u" in text and (end := _good_escapes(text)) < len(text):
         raise InvalidJSON("an escape that is malformed, NUL or a lone surrogate", end)
+    brackets = text.count("[") + text.count("{")
     try:
-        value = (_checked if _SUSPECT_NUMBER.search(text) else _plain).decode(text)
+        with _without_collector() if brackets > _MANY else nullcontext():
+            value = (_checked if _SUSPECT_NUMBER.search(text) else _plain).decode(text)
     except json.JSONDecodeError as error:
         raise InvalidJSON(error.msg, error.pos) from None
     except _Fault as fault:
         raise InvalidJSON(str(fault), _position(text)) from None
     except RecursionError:
         raise InvalidJSON(f"more than {MAX_DEPTH} levels", _position(text)) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(data):
+    if brackets > MAX_DEPTH and _is_deep(data):
         raise InvalidJSON(f"more than {MAX_DEPTH} levels", _position(text))
     return value
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """A million small lists would start a dozen full collections of the process, which find nothing and cost five times the reading."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def check_value(value: object) -> str | None:
