@@ -5,6 +5,7 @@ the tuples of `gate` is the rule: what is refused before `open_audit` leaves no 
 """
 
 import hashlib
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -297,7 +298,8 @@ def danger(call: Call) -> Outcome | None:
         return handlers.answer({"status": "preview", "preview": shown}, outcome="preview")
     if tool.is_external or (call.actor is not None and call.actor.key is not None and call.actor.key.requires_approval):
         raise effect.unconfirmed()
-    with guard.read_only():
+    # Only a rule can read; for the others no transaction is begun.
+    with guard.read_only() if callable(tool.danger) else nullcontext():
         dangerous = handlers.is_dangerous(call, tool, handlers.context(call))
     if dangerous:
         raise effect.unconfirmed()
