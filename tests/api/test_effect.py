@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from apps.activity.models import Entry
 from apps.api import ToolError, effect
@@ -428,27 +429,21 @@ def test_the_gate_does_not_run_where_autocommit_is_off(shop: Shop, other: Any) -
     assert is_well(machine)
 
 
-def test_an_effect_is_one_transaction(shop: Shop) -> None:
+def test_an_effect_and_its_entries_are_one_transaction_with_one_commit(shop: Shop) -> None:
     def handler(given: Any, ctx: Any) -> Any:
         put("a")
+        ctx.log("shop.row_stored", "setting", "a")
         return {}
 
     machine = shop.write(handler)
-    machine.call("shop.put", {"name": "warm"})
-    statements: list[str] = []
-
-    def watch(execute: Any, sql: str, *rest: Any) -> Any:
-        statements.append(sql)
-        return execute(sql, *rest)
-
-    with connection.execute_wrapper(watch):
+    machine.call("shop.put", {"name": "the first call notes the key's use"})
+    with CaptureQueriesContext(connection) as captured:
         machine.call("shop.run")
-    first = next(
-        i
-        for i, sql in enumerate(statements)
-        if "api_setting" in sql and sql.startswith(("INSERT", 'SELECT "api_setting'))
-    )
-    assert "INSERT INTO" in statements[-1] or "activity_entry" in statements[-1], statements[first:]
+    words = [query["sql"].split()[0] for query in captured.captured_queries]
+    assert (words.count("BEGIN"), words.count("COMMIT"), words.count("ROLLBACK")) == (1, 1, 0)
+    entries = [at for at, query in enumerate(captured.captured_queries) if 'INTO "activity_entry"' in query["sql"]]
+    assert len(entries) == 2
+    assert words.index("BEGIN") < entries[0] < entries[1] < words.index("COMMIT")
 
 
 def test_the_transaction_waits_five_seconds_for_a_lock_and_takes_the_default_isolation(
