@@ -36,12 +36,16 @@ class _Row(BaseModel):
 
 class NewProduct(_Row):
     sku: Sku
-    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+    name: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+        Field(description="What customers call it."),
+    ]
     category: CategorySlug
     price: Money
     currency: Annotated[Currency, Field(description="ISO 4217; the shop's own when left out.")] | None = None
-    stock: Annotated[int, Field(ge=0, le=MAX_AMOUNT)] = 0
-    description: Annotated[str, Field(max_length=5_000)] = ""
+    stock: Annotated[int, Field(ge=0, le=MAX_AMOUNT, description="How many pieces there are.")] = 0
+    description: Annotated[str, Field(max_length=5_000, description="A few sentences for customers.")] = ""
 
 
 class PriceChange(_Row):
@@ -54,8 +58,9 @@ class StockChange(_Row):
     delta: Annotated[int, Field(ge=-MAX_AMOUNT, le=MAX_AMOUNT, description="Added to the stock; negative takes away.")]
 
 
-PriceChanges = Annotated[list[PriceChange], Field(min_length=1, max_length=MAX_CHANGES)]
-StockChanges = Annotated[list[StockChange], Field(min_length=1, max_length=MAX_CHANGES)]
+_CHANGES = Field(min_length=1, max_length=MAX_CHANGES, description="Each product at most once.")
+PriceChanges = Annotated[list[PriceChange], _CHANGES]
+StockChanges = Annotated[list[StockChange], _CHANGES]
 
 
 def money(amount: Decimal) -> str:
