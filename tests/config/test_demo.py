@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from apps.accounts.models import LiveSession, User
 from apps.api.models import ApiKey, Setting
@@ -25,8 +25,11 @@ ROLES = ["operator", "approver", "member"]
 
 
 @pytest.fixture(autouse=True)
-def _debug(settings: SettingsWrapper) -> None:
+def _debug_and_cheap_hashes(settings: Settings) -> None:
     settings.DEBUG = True
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.MD5PasswordHasher"
+    ]  # who may sign in is tested, not how slowly
 
 
 def seed(*options: str) -> str:
@@ -42,7 +45,9 @@ def _person(role: str) -> User:
 
 def test_the_json_names_three_people_and_three_keys() -> None:
     report = json.loads(seed("--json"))
-    assert {name: set(login) for name, login in report["people"].items()} == dict.fromkeys(ROLES, {"email", "password"})
+    assert {name: set(login) for name, login in report["people"].items()} == {
+        role: {"email", "password"} for role in ROLES
+    }
     assert [login["email"] for login in report["people"].values()] == [f"{role}@example.org" for role in ROLES]
     assert list(report["keys"]) == ["reader", "writer", "approval"]
 
@@ -155,7 +160,7 @@ def test_the_printed_text_shows_everything_once() -> None:
     assert text.count("th_test_") == 3
 
 
-def test_without_debug_nothing_is_seeded(settings: SettingsWrapper) -> None:
+def test_without_debug_nothing_is_seeded(settings: Settings) -> None:
     settings.DEBUG = False
     with pytest.raises(CommandError, match="debug only"):
         seed()
