@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import structlog
@@ -22,21 +23,37 @@ def read_only() -> Iterator[None]:
         yield
 
 
+class _BegunReadOnly(transaction.Atomic):
+    """A block that begins read-only in one round trip; the driver's own BEGIN would be one more."""
+
+    def __enter__(self) -> None:
+        connection: Any = transaction.get_connection(self.using)
+        # The savepoint is what makes the setting final.
+        begin = partial(_execute, connection, "BEGIN READ ONLY; SAVEPOINT tollhouse_guard")
+        connection._start_transaction_under_autocommit = begin
+        try:
+            super().__enter__()
+        finally:
+            del connection._start_transaction_under_autocommit
+
+
 @contextmanager
 def _postgresql(connection: Any) -> Iterator[None]:
     """A read-only savepoint: PostgreSQL lets nothing inside a subtransaction lift it."""
     inside = connection.in_atomic_block
-    with transaction.atomic(using=connection.alias):
-        with connection.cursor() as cursor:
-            if inside:
-                cursor.execute("SET TRANSACTION READ ONLY")
-            else:
-                # One round trip for both; the savepoint is what makes the setting final.
-                cursor.execute("SET TRANSACTION READ ONLY; SAVEPOINT tollhouse_guard")
+    block = transaction.Atomic if inside else _BegunReadOnly
+    with block(using=connection.alias, savepoint=True, durable=False):
+        if inside:
+            _execute(connection, "SET TRANSACTION READ ONLY")
         try:
             yield
         finally:
             transaction.set_rollback(True, using=connection.alias)
+
+
+def _execute(connection: Any, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 @contextmanager
