@@ -198,7 +198,8 @@ def test_the_store_takes_no_value_that_the_gate_could_not_read(values: Any, erro
 def test_of_parallel_changes_one_counts(before: int | None) -> None:
     if before is not None:
         factories.set_setting("api_key_budget", before)
-    seen, barrier, outcomes = settings_store.rows(), threading.Barrier(8), []
+    seen, barrier = settings_store.rows(), threading.Barrier(8)
+    outcomes: list[Any] = []
 
     def save(value: int) -> None:
         barrier.wait()

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy as _
 from apps.api import keys, registry
 from apps.api.models import ApiKey
 from apps.api.models.key import validate_networks
-from apps.api.tool import Tool
 
 
 class NetworksField(forms.CharField):
@@ -124,19 +123,16 @@ class NewKeyForm(KeyForm):
 
 
 def describe(scope: str) -> SafeString:
-    """The scope with what its tools do, in words."""
+    """The scope with what its tools do, in words: what it reads, then what it changes."""
     tools = registry.current().by_scope.get(scope, ())
-    if not tools:
-        return format_html('{} <span class="th-quiet">{}</span>', scope, gettext("no tool has this scope now"))
-    return format_html('{} <span class="th-quiet">{}</span>', scope, _titles(tools))
-
-
-def _titles(tools: Iterable[Tool]) -> SafeString:
-    return format_html_join(
-        ", ",
-        "{}",
-        ((gettext("%(title)s (changes data)") % {"title": t.title} if t.is_write else t.title,) for t in tools),
+    words = (
+        [", ".join(tool.title for tool in tools if not tool.is_write)]
+        if tools
+        else [gettext("no tool has this scope now")]
     )
+    if writes := [tool.title for tool in tools if tool.is_write]:
+        words.append(gettext("changes data: %(tools)s") % {"tools": ", ".join(writes)})
+    return format_html('{} <span class="th-quiet th-below">{}</span>', scope, "; ".join(filter(None, words)))
 
 
 def _scope_choices(given: Iterable[str]) -> list[tuple[str, SafeString]]:

@@ -51,10 +51,8 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
     """What authenticates is read-only, and so is a key that was revoked."""
 
     form = key_forms.KeyForm
-    list_display = (
-        "name", "public_id", "owned_by", "scope_names", "requires_approval", "state", "last_used_at", "expires_at",
-    )  # fmt: skip
-    list_filter = (StateFilter, "requires_approval", "expires_at", "created_at")
+    list_display = ("name", "state", "public_id", "owned_by", "scope_names", "approval", "last_used_at", "expires_at")
+    list_filter = (StateFilter, "requires_approval", "expires_at")
     list_select_related = ("owner",)
     list_per_page = 50
     show_full_result_count = False
@@ -125,8 +123,12 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         return format_html('<a href="{}?owner={}">{}</a>', page, key.owner_id, key.owner)
 
     @admin.display(description=_("scopes"))
-    def scope_names(self, key: ApiKey) -> str:
-        return ", ".join(key.scopes)
+    def scope_names(self, key: ApiKey) -> SafeString:
+        return _lines(key.scopes)
+
+    @admin.display(description=_("approval"), ordering="requires_approval")
+    def approval(self, key: ApiKey) -> str:
+        return gettext("required") if key.requires_approval else ""
 
     @admin.display(description=_("state"))
     def state(self, key: ApiKey) -> SafeString:
@@ -205,6 +207,12 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         made, text = keys.create(form.grant(), owner=obj.owner, created_by=request.user, uuid=once, **by)
         obj.pk, obj.public_id = made.pk, made.public_id
         request.key_text = text  # type: ignore[attr-defined]  # Django's way of extending the request
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        # A new key's text is what follows the form: there is one way to go on.
+        return super().render_change_form(
+            request, {**context, "show_save_and_add_another": False, "show_save_and_continue": False}, *args, **kwargs
+        )
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         """The answer to the form itself shows the text: it is in no redirect, session or message, and a reload makes no second one."""

@@ -83,7 +83,7 @@ NEXT_STEPS: Mapping[Retry, Promise] = {
     "later": _("Wait as long as the Retry-After header says, then send the same call again."),
     "new_key": _("Send it as a new call, with a new idempotency key."),
     "never": _(
-        "Don't send the same call again: it would be refused again. Mend first what the details of the answer name."
+        "Don't send the same call again as it is: it would be refused again. Mend the cause; the detail of the answer says what is known."
     ),
 }
 

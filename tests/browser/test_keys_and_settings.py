@@ -1,0 +1,156 @@
+"""Keys, settings and problem pages as a person uses them, in a real browser and under the site's policies."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from playwright.sync_api import Browser, BrowserContext, Error, Page
+
+from apps.api import keys
+from apps.api.models import ApiKey, Setting
+from tests.api import factories
+from tests.services import Program
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PASSWORD = "correct-horse-battery"
+LIST, ADD, SETTINGS = "/admin/api/apikey/", "/admin/api/apikey/add/", "/admin/api/setting/"
+
+
+@pytest.fixture
+def operator(transactional_db: None) -> Any:
+    """A superuser with PASSWORD."""
+    return get_user_model()._default_manager.create_superuser("operator@example.org", PASSWORD)
+
+
+@pytest.fixture
+def program(operator: Any, start_program: Callable[..., Program]) -> Program:
+    """The program as `make run` has it."""
+    return start_program("uvicorn", DEBUG="1")
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What the console of the browser says about policies and errors of scripts."""
+    return []
+
+
+@pytest.fixture
+def context(browser: Browser, program: Program) -> Iterator[BrowserContext]:
+    """A browser with its clipboard."""
+    opened = browser.new_context(base_url=program.url, permissions=["clipboard-read", "clipboard-write"])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, operator: Any, said: list[str]) -> Page:
+    """Signed in as the operator."""
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text) if "Security Policy" in message.text else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    sign_in(page, operator)
+    return page
+
+
+def sign_in(page: Page, person: Any) -> None:
+    page.goto("/admin/")
+    page.fill("input[name=username]", person.email)
+    page.fill("input[type=password]", PASSWORD)
+    page.press("input[type=password]", "Enter")
+    page.wait_for_url("**/admin/")
+
+
+def test_a_new_key_is_copied_once_and_gone_after_that(page: Page, program: Program, said: list[str]) -> None:
+    page.goto(ADD)
+    page.fill("input[name=name]", "Nightly prices")
+    page.check("input[value='catalogue:read']")
+    page.click("input[name=_save]")
+
+    text = page.inner_text("#key-text")
+    page.click("text=Copy the key")
+    page.wait_for_selector("text=Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == text
+    assert keys.public_id(text) == ApiKey.objects.get().public_id
+    assert text not in page.url
+
+    secret = text.split("_")[3]
+    assert secret not in page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    page.click("text=I have copied it")
+    page.wait_for_url("**/change/")
+    assert secret not in page.content()
+    with suppress(Error):  # the browser kept no page and asks before it sends the form again
+        page.go_back()
+    page.wait_for_load_state()
+    assert secret not in page.content()
+    assert secret not in program.log()
+    assert (ApiKey.objects.count(), said) == (1, [])
+
+
+def test_a_reload_of_the_page_that_shows_a_key_shows_none(page: Page) -> None:
+    page.goto(ADD)
+    page.fill("input[name=name]", "Nightly prices")
+    page.click("input[name=_save]")
+    page.wait_for_selector("#key-text")
+    with suppress(Error):
+        page.reload()
+    page.wait_for_load_state()
+    assert not keys.PATTERN.search(page.content())
+    assert ApiKey.objects.count() == 1
+
+
+def test_a_pasted_key_is_found_and_revoked_after_a_question(page: Page, said: list[str]) -> None:
+    key, text = factories.make_key(name="Leaked somewhere")
+    factories.make_key(name="Another one")
+    addresses: list[str] = []
+    page.on("request", lambda request: addresses.append(request.url))
+
+    page.goto(LIST)
+    page.fill("#searchbar", text)
+    page.press("#searchbar", "Enter")
+    page.click("text=Leaked somewhere")
+    page.click("text=Revoke")
+    page.click("button:has-text('Revoke')")
+
+    page.wait_for_selector("text=1 key revoked.")
+    assert "Another one" not in page.content()
+    assert not [address for address in addresses if text.split("_")[3] in address]
+    assert ApiKey.objects.exclude(revoked_at=None).get() == key
+    assert said == []
+
+
+def test_the_settings_are_changed_without_scripts(browser: Browser, program: Program, operator: Any) -> None:
+    page = browser.new_context(base_url=program.url, java_script_enabled=False).new_page()
+    sign_in(page, operator)
+    page.goto(SETTINGS)
+    page.check("input[name=maintenance_mode]")
+    page.check("input[value='catalogue.adjust_stock']")
+    page.click("input[type=submit][value=Save]")
+    assert "2 settings changed" in page.inner_text(".messagelist")
+    assert dict(Setting.objects.filter(name="maintenance_mode").values_list("name", "value")) == {
+        "maintenance_mode": True
+    }
+
+
+def test_no_page_is_wider_than_the_window_or_breaks_its_policy(page: Page, said: list[str]) -> None:
+    key, _ = factories.make_key(scopes=["catalogue:read"], networks=["192.0.2.0/24"])
+    change = f"{LIST}{key.pk}/change/"
+    wide = []
+    for address in (
+        LIST,
+        ADD,
+        change,
+        f"{LIST}{key.pk}/revoke/",
+        SETTINGS,
+        "/problems/not_found",
+        "/problems/sku_taken/",
+    ):
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            answer = page.goto(address)
+            assert answer is not None
+            assert answer.status == 200
+            if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+                wide.append((address, width))
+    assert (wide, said) == ([], [])
