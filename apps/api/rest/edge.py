@@ -20,7 +20,7 @@ class ProblemAnswers:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         answer = self.get_response(request)
-        if answer.status_code < 400 or not request.path.startswith(self.prefixes):
+        if answer.status_code < 400 or not f"{request.path}/".startswith(self.prefixes):
             return answer
         if answer.headers.get("Content-Type", "").startswith(problems.MEDIA_TYPE):
             return answer
