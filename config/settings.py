@@ -47,15 +47,18 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.edge.ContentSecurityPolicy",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "config.edge.BrowserSessions",
+    "config.edge.Languages",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "apps.accounts.middleware.LiveSessions",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "config.edge.SignedInUsers",
+    "config.edge.LivePeople",
+    "config.edge.Messages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
+
+# Where nobody comes with a browser: the middleware for people stands aside.
+MACHINE_PATHS = ("/api/v1/",)
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"

@@ -7,10 +7,11 @@ from django.views.generic import RedirectView
 from config import health
 
 urlpatterns = [
+    # First, since they are called most.
+    path("", include("apps.api.urls")),
     path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
     path("", include("apps.accounts.urls")),
-    path("", include("apps.api.urls")),
 ]

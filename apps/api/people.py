@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -65,4 +66,9 @@ _default = DefaultPeople()
 def current() -> People:
     """The people of this project: the module that `API_PEOPLE` names, else the default."""
     name = getattr(settings, "API_PEOPLE", "")
-    return cast(People, import_module(name)) if name else _default
+    return _named(name) if name else _default
+
+
+@cache
+def _named(module: str) -> People:
+    return cast(People, import_module(module))

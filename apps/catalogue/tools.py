@@ -231,10 +231,10 @@ def show_product(ctx: Context, *, sku: Sku) -> dict[str, Any]:
 
 
 def _product(sku: str) -> Product:
-    product = Product.objects.select_related("category").filter(sku=sku).first()
-    if product is None:
-        raise ToolError("unknown_sku", f"There is no product {sku}.", skus=[sku])
-    return product
+    try:
+        return Product.objects.select_related("category").get(sku=sku)
+    except Product.DoesNotExist:
+        raise ToolError("unknown_sku", f"There is no product {sku}.", skus=[sku]) from None
 
 
 def _category(slug: str) -> Category:

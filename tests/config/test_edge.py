@@ -7,6 +7,7 @@ import pytest
 import structlog
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
+from django.utils import translation
 from structlog.testing import capture_logs
 
 from config import edge
@@ -87,3 +88,19 @@ def test_our_pages_have_the_strict_policy_and_the_admin_a_looser_one(client: Cli
 
 def test_an_answer_that_is_no_page_has_no_policy(client: Client) -> None:
     assert "Content-Security-Policy" not in client.get("/healthz")
+
+
+@pytest.mark.django_db
+def test_the_calls_of_machines_pass_by_what_only_people_need(client: Client) -> None:
+    asked = client.get("/api/v1/nowhere", headers={"cookie": "sessionid=somebodys"}).wsgi_request
+
+    assert not {"session", "user", "_messages"} & set(vars(asked))
+
+
+@pytest.mark.django_db
+def test_no_language_of_an_earlier_request_reaches_a_machine(client: Client) -> None:
+    client.get("/sign-in/", headers={"accept-language": "de"})
+    assert translation.get_language() == "de"
+    client.get("/api/v1/nowhere", headers={"accept-language": "de"})
+
+    assert translation.get_language() == "en"
