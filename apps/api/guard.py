@@ -35,6 +35,8 @@ class _BegunReadOnly(transaction.Atomic):
             super().__enter__()
         finally:
             del connection._start_transaction_under_autocommit
+        # As after the driver's own BEGIN: what follows a raw ROLLBACK begins another transaction, which ends with the block.
+        connection.connection._autocommit = False
 
 
 @contextmanager
