@@ -13,7 +13,7 @@ SCOPE = "shop:run"
 PERMISSION = "api.change_setting"
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}}
 
-Handler = Callable[[dict[str, Any], Any], Any]
+Handler = Callable[..., Any]
 
 
 def harmless(given: dict[str, Any], ctx: Any) -> Any:
