@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection
+from django.db import connection, connections
 from playwright.sync_api import Browser, sync_playwright
 
 from tests import services
@@ -59,7 +59,8 @@ def redis_url() -> str:
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
     """A headless Chromium of the system; skips where there is none, and fails in CI."""
-    # Playwright keeps an event loop in this thread; the test's own queries run between its steps, never inside one.
+    # Playwright keeps an event loop in this thread. The test's own queries run between its steps, never inside one, but
+    # Django gives them another connection while the loop is there: it is closed here, and what it wrote was committed.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -68,6 +69,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
         opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield opened
         opened.close()
+        connections.close_all()
 
 
 @pytest.fixture
