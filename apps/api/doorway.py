@@ -47,6 +47,14 @@ def read_json(request: HttpRequest) -> dict[str, Any]:
     data = _body(request)
     if not data:
         return {}
+    try:
+        return _object(request, data)
+    except Problem as problem:
+        problem.unread = data.decode("latin-1")
+        raise
+
+
+def _object(request: HttpRequest, data: bytes) -> dict[str, Any]:
     _refuse_other_media(request)
     try:
         value = strict_json.loads(data)

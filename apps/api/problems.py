@@ -76,6 +76,9 @@ BY_STATUS = {
 class Problem(Exception):
     """A refusal with a code of core or of a module. `context` stands beside the standard members of the document."""
 
+    # The text of a body that was refused unread: a key may stand in it.
+    unread: str = ""
+
     def __init__(
         self,
         code: str,

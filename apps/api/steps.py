@@ -6,6 +6,7 @@ the tuples of `gate` is the rule: what is refused before `open_audit` leaves no 
 
 import hashlib
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -32,6 +33,7 @@ from apps.api.ratelimit import Bucket, doors
 from apps.api.tool import Tool
 
 MAINTENANCE_RETRY_SECONDS = 60
+MOST_MARKED = 5
 
 # Names of a URL's fields that carry a credential elsewhere, in any case (KY-5).
 CREDENTIAL_NAMES = frozenset(
@@ -59,13 +61,18 @@ def switch(call: Call) -> None:
 def no_credential_in_url(call: Call) -> None:
     """RF-2: by name, and by the shape of a key anywhere in the URL. Refused even when the credential is valid."""
     entrance = call.entrance
-    url = unquote(f"{entrance.path}?{entrance.query_string}")
-    shown = keys.PATTERN.search(url)
-    if shown is not None:
-        keys.mark_exposed(shown.group(), request_id=entrance.request_id, ip=entrance.ip)
+    shown = _shows_a_key(call, unquote(f"{entrance.path}?{entrance.query_string}"))
     fields = parse_qsl(entrance.query_string, keep_blank_values=True)
-    if shown is not None or any(name.lower() in CREDENTIAL_NAMES for name, _ in fields):
+    if shown or any(name.lower() in CREDENTIAL_NAMES for name, _ in fields):
         raise Problem("credential_in_url", "A credential does not belong in the URL. Send it as Authorization: Bearer.")
+
+
+def _shows_a_key(call: Call, text: str) -> bool:
+    """Whether the text holds what looks like a key. Real ones are marked as exposed, a few of them: this is before the toll."""
+    shown = {match.group() for match in islice(keys.PATTERN.finditer(text), MOST_MARKED)}
+    for key in shown:
+        keys.mark_exposed(key, request_id=call.entrance.request_id, ip=call.entrance.ip)
+    return bool(shown)
 
 
 def authenticate(call: Call) -> None:
@@ -112,7 +119,8 @@ def read_input(call: Call) -> None:
         if callable(call.input):
             call.input, call.read_strictly = call.input(), True
         _refuse_key_text(call)
-    except Problem:
+    except Problem as problem:
+        _shows_a_key(call, problem.unread)
         _pay_one(call)
         raise
 
@@ -120,8 +128,7 @@ def read_input(call: Call) -> None:
 def _refuse_key_text(call: Call) -> None:
     """A key's text anywhere in the input: refused, nothing stored, and a real key is marked as exposed (KY-5)."""
     for part in strict_json.parts(call.input):
-        if isinstance(part, str) and (shown := keys.PATTERN.search(part)):
-            keys.mark_exposed(shown.group(), request_id=call.entrance.request_id, ip=call.entrance.ip)
+        if isinstance(part, str) and _shows_a_key(call, part):
             raise Problem(
                 "credential_in_body", "An API key does not belong in the body. Send it as Authorization: Bearer."
             )
