@@ -240,19 +240,22 @@ def note_use(key: UUID, facts: Facts) -> None:
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_NOTED_EVERY)
     try:
         with _never_waiting(), transaction.atomic():
-            free = ApiKey.objects.filter(stale, pk=key).select_for_update(skip_locked=_can_skip())
-            ApiKey.objects.filter(pk__in=[row.pk for row in free.only("pk")]).update(last_used_at=now)
+            free = ApiKey.objects.filter(stale, pk=key).select_for_update(skip_locked=_can_skip()).order_by()
+            ApiKey.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
     except DatabaseError as error:
         # A note, never a reason to refuse. The error's frames hold the cursor in a cycle: freed by the collector of another
         # thread, it waits for this connection, perhaps with the write lock that this connection waits for.
         traceback.clear_frames(error.__traceback__)
 
 
-@transaction.atomic
 def mark_exposed(text: str, *, request_id: str, ip: str) -> None:
     """A key's text was seen where it must not be (KY-5): when its secret verifies, its page says so from now on."""
-    if not well_formed(text):
-        return
+    if well_formed(text):
+        _mark_exposed(text, request_id=request_id, ip=ip)
+
+
+@transaction.atomic
+def _mark_exposed(text: str, *, request_id: str, ip: str) -> None:
     key = ApiKey.objects.filter(public_id=public_id(text)).first()
     if key is None or not hmac.compare_digest(_digest(text, key.pepper_id), key.digest):
         return
