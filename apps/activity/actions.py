@@ -10,6 +10,7 @@ API_KEY_CHANGED: Final = "api.key_changed"
 API_KEY_REVOKED: Final = "api.key_revoked"
 API_KEY_EXPOSED: Final = "api.key_exposed"
 API_SETTINGS_CHANGED: Final = "api.settings_changed"
+API_IDEMPOTENCY_SETTLED: Final = "api.idempotency_settled"
 
 SESSION_STARTED: Final = "session.started"
 SESSION_ENDED: Final = "session.ended"
@@ -23,6 +24,7 @@ CORE: Final = frozenset(
         API_KEY_REVOKED,
         API_KEY_EXPOSED,
         API_SETTINGS_CHANGED,
+        API_IDEMPOTENCY_SETTLED,
         SESSION_STARTED,
         SESSION_ENDED,
         SESSION_PASSWORD_CHANGED,

@@ -10,24 +10,22 @@ from apps.api.keys import VerifiedKey
 from apps.api.tool import Context, Tool
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Audit:
     """The entry that a call owes. It is written once: with the effect, or after a call that had none."""
 
     call: Call
     tool: Tool
     key: VerifiedKey
-    written: bool = False
 
     def with_effect(self, outcome: Outcome) -> None:
         """Inside the effect's transaction: entry and effect commit together or not at all."""
         self._write(outcome)
 
     def without_effect(self, outcome: Outcome) -> None:
-        """After a call that ended without a commit of its own."""
-        if not self.written:
+        """After a call that ended without a commit of its own. A replay of a stored answer leaves none."""
+        if not self.call.settled and not outcome.replayed:
             self._write(outcome)
-            self.written = True
 
     def _write(self, outcome: Outcome) -> None:
         key, call = self.key, self.call
@@ -47,7 +45,7 @@ class Audit:
                 "rows": pricing.rows(call.input),
                 "outcome": "error" if isinstance(outcome, Refusal) else outcome.outcome,
                 "code": outcome.problem.code if isinstance(outcome, Refusal) else None,
-                "confirmation_uuid": None,
+                "confirmation_uuid": str(call.confirmation_uuid) if call.confirmation_uuid else None,
             },
         )
 

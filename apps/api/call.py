@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -15,6 +16,7 @@ from apps.api.problems import Problem
 
 if TYPE_CHECKING:
     from apps.api.audit import Audit
+    from apps.api.idempotency import Claim
     from apps.api.keys import Facts, VerifiedKey
     from apps.api.ratelimit import Level
     from apps.api.switches import Switches
@@ -67,6 +69,7 @@ class Answer:
     result: dict[str, Any]
     body: bytes
     outcome: str = "ok"  # the entry's word: ok, preview, confirmation_required, pending_approval
+    replayed: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -85,6 +88,7 @@ class Refusal:
     problem: Problem
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    replayed: bool = False
 
     @property
     def status(self) -> int:
@@ -92,6 +96,8 @@ class Refusal:
 
 
 Outcome = Answer | Refusal
+
+REPLAYED = {"Idempotent-Replayed": "true"}
 
 
 @dataclass(kw_only=True)
@@ -112,9 +118,19 @@ class Call:
     scopes: frozenset[str] = frozenset()  # `look_up`
     tool: "Tool | None" = None  # `look_up`
     typed: Any = None  # `validate`: the input as the handler takes it
-    dry_run: bool = False  # `validate`
+    control: Mapping[str, Any] = field(default_factory=dict)  # `validate`: a write's control fields
+    input_hash: str = ""  # `validate`: of a write's input without them
+    claim: "Claim | None" = None  # `asked_before`
+    confirmation_uuid: UUID | None = None  # `run`: the row that the call made or redeemed
+    ran_outside: bool = False  # `run`: an external handler was started
+    settled: bool = False  # the outcome's record and entry are committed
+    unknown: bool = False  # the connection broke during COMMIT
     levels: "dict[str, Level]" = field(default_factory=dict)  # the charges, by policy
     audit: "Audit | None" = None  # `open_audit`
+
+    @property
+    def dry_run(self) -> bool:
+        return self.control.get("dry_run") is True
 
     # What must happen at the end: inside the effect's transaction after the answer is encoded, or after everything.
     before_commit: list[Callable[[Outcome], None]] = field(default_factory=list)

@@ -142,7 +142,7 @@ def _schema(tool: Tool, label: str, schema: Mapping[str, Any]) -> Found:
         return
     if schema.get("type", "object") != "object":
         yield _error("E011", tool, "its input_schema is no object", 'write "type": "object" at the root')
-    taken = set(schema.get("properties", {})) & (set(schemas.RESERVED))
+    taken = set(schema.get("properties", {})) & set(schemas.CONTROL_FIELDS)
     if tool.is_write and taken:
         yield _error("E012", tool, f"its field {min(taken)} is one of the gate's own", "rename the field")
     for where in _open_objects(schema):

@@ -1,4 +1,4 @@
-"""The effect transaction T2 of a write (RF-15): handler, answer and entries commit together or not at all."""
+"""The effect transaction T2 of a write (RF-15): spending, handler, answer, record and entries commit together or not at all."""
 
 from asyncio import CancelledError
 from collections.abc import Callable
@@ -8,20 +8,28 @@ from typing import Any
 import structlog
 from django.db import connection, transaction
 
-from apps.api import audit, faults, guard, handlers, outcomes
-from apps.api.call import Call, Outcome
-from apps.api.problems import Problem
-from apps.api.tool import Tool
+from apps.api import audit, confirmations, faults, guard, handlers, idempotency, outcomes
+from apps.api.call import Answer, Call, Outcome
+from apps.api.models import Confirmation
+from apps.api.tool import Context, Tool
 
 log = structlog.get_logger(__name__)
 
 RESTARTS = 3
-LOCK_WAIT = "5s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """The call must be confirmed first: what its prompt shows. `replaces` is the row whose values changed."""
+
+    preview: dict[str, Any]
+    fingerprint: str
+    replaces: Confirmation | None = None
 
 
 @dataclass(kw_only=True)
 class _Commit:
-    """How far the transaction came; after `done` nothing changes the answer any more."""
+    """How far a transaction came; after `done` nothing changes the answer any more."""
 
     begun: bool = False
     done: bool = False
@@ -31,63 +39,107 @@ class _Commit:
 
 
 def run(call: Call, tool: Tool) -> Outcome:
-    """Run the write in its transaction. Raises Problem for what ended it without a commit."""
+    """Run the write, or answer its prompt. Raises Problem for what ended it without a commit."""
+    found = commit(call, tool, lambda: _write(call, tool))
+    return prompt(call, tool, found) if isinstance(found, Prompt) else found
+
+
+def prompt(call: Call, tool: Tool, wanted: Prompt) -> Answer:
+    """Hold the call in a transaction of its own, at the default isolation: waiting codes are counted exactly there."""
+
+    def hold() -> Answer:
+        if wanted.replaces is not None:
+            confirmations.expire(wanted.replaces)
+        answer = confirmations.issue(
+            call,
+            tool,
+            preview=wanted.preview,
+            fingerprint=wanted.fingerprint,
+            reason="changed" if wanted.replaces else None,
+        )
+        return outcomes.with_headers(call, answer)
+
+    found = commit(call, tool, hold, repeatable=False)
+    assert isinstance(found, Answer)  # noqa: S101 - `hold` answers
+    return found
+
+
+def commit(
+    call: Call,
+    tool: Tool,
+    work: Callable[[], Outcome | Prompt],
+    *,
+    repeatable: bool | None = None,
+    owed: bool = True,
+) -> Outcome | Prompt:
+    """Run the work in a transaction with what the outcome owes (`call.before_commit`), again when it lost against another one.
+
+    A Prompt leaves nothing behind. `repeatable` None: as the tool and the call ask for it. `owed` False: the call goes on after it.
+    """
+    if repeatable is None:
+        repeatable = tool.danger is not None or "confirm_token" in call.control
     for _ in range(RESTARTS):
         try:
-            return _once(call, tool)
+            return _once(call, work, repeatable=repeatable, owed=owed)
         except Exception as error:
             if not faults.is_serialization(error):
                 raise
             log.info("effect_started_again", tool=tool.name)
-    return _once(call, tool)
+    return _once(call, work, repeatable=repeatable, owed=owed)
 
 
-def _once(call: Call, tool: Tool) -> Outcome:
-    commit = _Commit()
+def _once(call: Call, work: Callable[[], Outcome | Prompt], *, repeatable: bool, owed: bool) -> Outcome | Prompt:
+    state = _Commit()
     outcome: Outcome | None = None
     try:
         with transaction.atomic(durable=True):
             # Registered first, so it runs first: the commit happened, whatever a later hook does.
-            transaction.on_commit(commit.mark_done)
-            _set_up(tool)
-            outcome = _effect(call, tool)
-            for finish in call.before_commit:
+            transaction.on_commit(state.mark_done)
+            _set_up(repeatable=repeatable)
+            found = work()
+            if isinstance(found, Prompt):
+                transaction.set_rollback(True)
+                return found
+            outcome = found
+            for finish in call.before_commit if owed else ():
                 finish(outcome)
             _shield_hooks()
-            commit.begun = True
+            state.begun = True
     except BaseException as error:
-        if not commit.done or outcome is None:
-            if _may_have_happened(commit, error):
-                raise faults.maybe_committed() from error
+        if not state.done or outcome is None:
+            if _may_have_happened(state, error):
+                call.unknown = True
+                raise faults.maybe_committed(replayable=call.claim is not None and call.claim.replayable) from error
             raise
-        log.error("after_commit_failed", tool=tool.name, exc_info=error)
-    if not commit.done:
+        log.error("after_commit_failed", tool=call.name, exc_info=error)
+    if not state.done:
         raise handlers.Odd("the handler meddled with the transaction: it did not commit")
-    if call.audit is not None:
-        call.audit.written = True
+    call.settled = owed
     return outcome
 
 
-def _may_have_happened(commit: _Commit, error: BaseException) -> bool:
+def _may_have_happened(state: _Commit, error: BaseException) -> bool:
     """A connection that broke during COMMIT leaves the effect unknown. SQLite is in this process: its COMMIT has an answer."""
-    return commit.begun and faults.is_gone(error) and connection.vendor != "sqlite"
+    return state.begun and faults.is_gone(error) and connection.vendor != "sqlite"
 
 
-def _set_up(tool: Tool) -> None:
+def _set_up(*, repeatable: bool) -> None:
     """On PostgreSQL this is the transaction's first statement. SQLite began IMMEDIATE: its writer is alone."""
     if connection.vendor != "postgresql":
         return
-    statement = f"SET LOCAL lock_timeout = '{LOCK_WAIT}'"
-    if callable(tool.danger):
-        # The rule and the effect must see one state; a change in between raises instead of being overwritten.
+    statement = f"SET LOCAL lock_timeout = '{faults.LOCK_WAIT}'"
+    if repeatable:
+        # Comparison and effect must see one state; a change in between raises instead of being overwritten.
         statement = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; {statement}"
     with connection.cursor() as cursor:
         cursor.execute(statement)
 
 
-def _effect(call: Call, tool: Tool) -> Outcome:
-    """The handler behind a savepoint. A refusal that it declared rolls back to the savepoint, and the transaction goes on."""
-    _refuse_danger(call, tool)
+def _write(call: Call, tool: Tool) -> Outcome | Prompt:
+    """The handler behind a savepoint. A refusal that it declared rolls back to the savepoint; what was spent stays spent."""
+    held = admit(call, tool)
+    if held is not None:
+        return held
     ctx = handlers.context(call)
     try:
         with transaction.atomic():
@@ -102,22 +154,40 @@ def _effect(call: Call, tool: Tool) -> Outcome:
     return outcomes.with_headers(call, answer)
 
 
-def _refuse_danger(call: Call, tool: Tool) -> None:
-    """A conditional danger is decided again, on the state that the effect sees."""
+def admit(call: Call, tool: Tool) -> Prompt | None:
+    """The first half of T2: still my attempt? then the code is redeemed and spent, or danger is decided on the state the effect sees."""
+    if call.claim is not None:
+        idempotency.must_be_current(call.claim)
+    code = call.control.get("confirm_token")
+    if code is not None:
+        return _redeem(call, tool, code)
+    if not _is_dangerous(call, tool):
+        return None
+    shown, mark = _previewed(call, tool)
+    return Prompt(preview=shown, fingerprint=mark)
+
+
+def _redeem(call: Call, tool: Tool, code: str) -> Prompt | None:
+    """DG-3: the row's checks, a fresh preview of the same state, and the spending."""
+    row = confirmations.find(call, tool, code)
+    shown, mark = _previewed(call, tool)
+    if mark != row.fingerprint:
+        return Prompt(preview=shown, fingerprint=mark, replaces=row)
+    confirmations.spend(row)
+    return None
+
+
+def _is_dangerous(call: Call, tool: Tool) -> bool:
     if not callable(tool.danger):
-        return
+        return tool.danger == "always"
     with guard.read_only():
-        dangerous = handlers.is_dangerous(call, tool, handlers.context(call))
-    if dangerous:
-        raise unconfirmed()
+        return handlers.is_dangerous(call, tool, handlers.context(call))
 
 
-def unconfirmed() -> Problem:
-    return Problem(
-        "unavailable",
-        "This call needs a confirmation, and this server can't take one yet. Nothing was changed; dry_run shows the preview.",
-        retry="never",
-    )
+def _previewed(call: Call, tool: Tool) -> tuple[dict[str, Any], str]:
+    ctx: Context = handlers.context(call, dry_run=True)
+    with guard.read_only():
+        return handlers.preview(call, tool, ctx)
 
 
 def _shield_hooks() -> None:

@@ -7,6 +7,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from apps.api.problems import Problem
 
 RETRY_AFTER_SECONDS = 2
+LOCK_WAIT = "5s"
 
 _SERIALIZATION = {"40001", "40P01"}
 _LOCK_WAIT_OVER = {"55P03"}
@@ -56,13 +57,13 @@ def unavailable() -> Problem:
     )
 
 
-def maybe_committed() -> Problem:
-    """The connection broke during COMMIT: without an idempotency key nobody can repeat the call safely (ID-3)."""
-    return Problem(
-        "unavailable",
-        "The connection to the database was lost at the end of the write: it may have happened. Look before you repeat it.",
-        retry="never",
-    )
+def maybe_committed(*, replayable: bool) -> Problem:
+    """The connection broke during COMMIT: only with an idempotency key can the call be repeated safely (ID-3)."""
+    lost = "The connection to the database was lost at the end of the write: it may have happened."
+    if replayable:
+        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        return Problem("unavailable", f"{lost} Repeat the call with the same key.", retry="same_key", headers=headers)
+    return Problem("unavailable", f"{lost} Look before you repeat it.", retry="never")
 
 
 def _sqlstate(error: BaseException) -> str | None:

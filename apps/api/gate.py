@@ -7,7 +7,7 @@ import structlog
 from django.db import connections, transaction
 
 from apps.api import faults, guard, outcomes, steps
-from apps.api.call import Answer, Call, Outcome, Refusal
+from apps.api.call import Call, Outcome, Refusal
 from apps.api.problems import Problem
 
 log = structlog.get_logger(__name__)
@@ -17,13 +17,14 @@ Step = Callable[[Call], Outcome | None]
 # Steps 1 to 3: the switch, no credential in the URL, who are you.
 ENTER: Sequence[Step] = (steps.switch, steps.no_credential_in_url, steps.authenticate)
 
-# Steps 4 to 9 of a key's call. Step 7, asked before, stands between validate and danger.
+# Steps 4 to 9 of a key's call.
 KEY: Sequence[Step] = (
     steps.read_input,
     steps.look_up,
     steps.charge,
     steps.open_audit,
     steps.validate,
+    steps.asked_before,
     steps.danger,
     steps.run,
 )
@@ -35,6 +36,7 @@ PUBLIC: Sequence[Step] = (
     steps.look_up,
     steps.charge,
     steps.validate,
+    steps.asked_before,
     steps.danger,
     steps.run,
 )
@@ -65,21 +67,22 @@ def _first_outcome(call: Call, chain: Sequence[Step]) -> Outcome | None:
     for step in chain:
         outcome = step(call)
         if outcome is not None:
-            return outcomes.with_headers(call, outcome) if isinstance(outcome, Answer) else outcome
+            return outcomes.with_headers(call, outcome)
     return None
 
 
 def _finished(call: Call, outcome: Outcome) -> Outcome:
-    """What must happen at the end. An answer whose entry can't be written is no answer."""
-    try:
-        for finish in call.afterwards:
+    """What must happen at the end, each whatever the others do. An answer whose entry can't be written is no answer."""
+    failed: Exception | None = None
+    for finish in call.afterwards:
+        try:
             finish(outcome)
-    except Exception as error:
-        log.error("entry_not_written", tool=call.name, exc_info=error)
-        if isinstance(outcome, Refusal):
-            return outcome
-        return outcomes.refusal(call, faults.problem_of(error) or faults.unavailable())
-    return outcome
+        except Exception as error:
+            log.error("not_finished", tool=call.name, exc_info=error)
+            failed = error
+    if failed is None or call.settled or isinstance(outcome, Refusal):
+        return outcome
+    return outcomes.refusal(call, faults.problem_of(failed) or faults.unavailable())
 
 
 def _fault(call: Call, error: BaseException) -> Problem:

@@ -39,6 +39,7 @@ def context(call: Call, *, dry_run: bool = False) -> Context:
         entrance=call.entrance,
         currency=getattr(settings, "API_CURRENCY", "EUR"),
         dry_run=dry_run,
+        confirmation_uuid=str(call.confirmation_uuid) if call.confirmation_uuid else None,
         extra=_of_the_host(call),
         levels=tuple(call.levels.values()),
     )

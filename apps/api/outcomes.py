@@ -1,10 +1,13 @@
 """Putting an outcome together: the document of a refusal, and the headers of what was charged."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from apps.api import problems, ratelimit, strict_json
 from apps.api.call import Answer, Call, Refusal
 from apps.api.problems import Problem
+
+T = TypeVar("T", Answer, Refusal)
 
 
 def refusal(call: Call, problem: Problem) -> Refusal:
@@ -12,8 +15,9 @@ def refusal(call: Call, problem: Problem) -> Refusal:
     return Refusal(problem=problem, body=body, headers={**charged(call), **problem.headers})
 
 
-def with_headers(call: Call, answer: Answer) -> Answer:
-    return replace(answer, headers=charged(call))
+def with_headers(call: Call, outcome: T) -> T:
+    """The outcome with the limiter's headers of this call beside its own."""
+    return replace(outcome, headers={**charged(call), **outcome.headers})
 
 
 def charged(call: Call) -> dict[str, str]:

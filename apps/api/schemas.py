@@ -23,10 +23,19 @@ CLIENT_TOKEN_LENGTH = (16, 128)
 # What a write takes besides its own input (RF-13).
 CONTROL_FIELDS: dict[str, dict[str, Any]] = {
     "dry_run": {"type": "boolean", "description": "true: answer a preview and change nothing."},
+    "confirm_token": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 128,
+        "description": "The code of the prompt that this call answered before; sent with the same input.",
+    },
+    "idempotency_key": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 514,
+        "description": "A key of your own, 1 to 255 printable ASCII characters: a repeat with it never runs twice.",
+    },
 }
-
-# Names that an input of a write can't use for itself: they are the gate's, now or when confirmations come.
-RESERVED = ("dry_run", "confirm_token", "idempotency_key")
 
 # Words of a schema that hold schemas by names, and those that hold data, where a "$ref" or a "title" is just a name.
 NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs")
@@ -49,14 +58,14 @@ def plain(schema: Schema) -> dict[str, Any]:
     return found
 
 
-def closed(schema: Schema, *, write: bool, client_token: str | None) -> dict[str, Any]:
+def closed(schema: Schema, *, write: bool, replay: bool = True, client_token: str | None) -> dict[str, Any]:
     """The schema that the gate enforces: closed at the root, a write with the control fields, a client token of 16 to 128 characters."""
     properties = dict(schema.get("properties", {}))
     if client_token in properties:
         shortest, longest = CLIENT_TOKEN_LENGTH
         properties[client_token] = {"minLength": shortest, "maxLength": longest, **properties[client_token]}
     if write:
-        properties |= CONTROL_FIELDS
+        properties |= {name: rule for name, rule in CONTROL_FIELDS.items() if replay or name != "idempotency_key"}
     return {"type": "object", **schema, "properties": properties, "additionalProperties": False}
 
 

@@ -4,8 +4,7 @@ A step returns None to go on and nothing else by it, returns an Answer to end we
 the tuples of `gate` is the rule: what is refused before `open_audit` leaves no entry.
 """
 
-import hashlib
-from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -14,10 +13,16 @@ from pydantic import ValidationError
 
 from apps.api import (
     addresses,
+    callers,
+    canonical,
+    confirmations,
     effect,
+    external,
     guard,
     handlers,
+    idempotency,
     keys,
+    lifesigns,
     pricing,
     ratelimit,
     registry,
@@ -28,6 +33,7 @@ from apps.api import (
 )
 from apps.api.audit import Audit
 from apps.api.call import Actor, Call, Outcome
+from apps.api.idempotency import Claim
 from apps.api.problems import Problem
 from apps.api.ratelimit import Bucket, doors
 from apps.api.tool import Tool
@@ -181,7 +187,7 @@ def charge(call: Call) -> None:
     if call.audience == "admin":
         _charge(call, [(_key_bucket(call), price)])
         return
-    token = _client_token(call)
+    token = callers.of(call)
     wanted = [(_token_bucket(call, token), price)] if token else []
     _charge(call, [*wanted, (_network_bucket(call), price - 1)] if price > 1 else wanted)
 
@@ -226,19 +232,7 @@ def _network_bucket(call: Call) -> Bucket:
 
 def _token_bucket(call: Call, token: str) -> Bucket:
     assert call.switches is not None  # noqa: S101
-    return Bucket(policy="token", name=f"token:{_hashed(token)}", budget=call.switches.api_token_budget)
-
-
-def _hashed(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _client_token(call: Call) -> str | None:
-    """The caller's token, where the tool names a field for one and it has the length of one."""
-    field = _tool(call).client_token
-    token = call.input.get(field) if field and isinstance(call.input, dict) else None
-    shortest, longest = schemas.CLIENT_TOKEN_LENGTH
-    return token if isinstance(token, str) and shortest <= len(token) <= longest else None
+    return Bucket(policy="token", name=token, budget=call.switches.api_token_budget)
 
 
 # --- Step 6: the input ----------------------------------------------------------------------------------------------------------------
@@ -266,23 +260,30 @@ def validate(call: Call) -> None:
     given = _with_header(call, tool)
     if found := schemas.faults(tool.validator, given):
         raise _invalid(found)
-    call.dry_run = tool.is_write and given.get("dry_run") is True
-    own = {name: part for name, part in given.items() if not (tool.is_write and name in schemas.CONTROL_FIELDS)}
+    call.control = {name: given[name] for name in schemas.CONTROL_FIELDS if name in given} if tool.is_write else {}
+    own = {name: part for name, part in given.items() if name not in call.control}
     try:
         call.typed = tool.form.typed({**tool.defaults, **own})
     except ValidationError as error:
         raise _invalid([schemas.fault(schemas.pointer(row["loc"]), row["msg"]) for row in error.errors()]) from None
+    if tool.is_write:
+        call.input_hash = canonical.digest(tool.name, own)
 
 
-def _with_header(call: Call, tool: Tool) -> dict[str, object]:
-    """A write's Idempotency-Key header is validated like the field (RF-13)."""
-    given: dict[str, object] = call.input
+def _with_header(call: Call, tool: Tool) -> dict[str, Any]:
+    """A write's Idempotency-Key header is merged before validation, so it is held to the same rules as the field (RF-13)."""
+    given: dict[str, Any] = call.input
     header = call.entrance.idempotency_key if call.idempotency_header and tool.is_write else None
     if header is None:
         return given
-    if "idempotency_key" in given and given["idempotency_key"] != header:
+    if "idempotency_key" in given and _same_key(given["idempotency_key"]) != _same_key(header):
         raise _invalid([schemas.fault("/idempotency_key", "The header and the field differ.")])
     return {**given, "idempotency_key": header}
+
+
+def _same_key(text: object) -> object:
+    """The quoted and the bare form are one key; what is malformed is compared as it is."""
+    return (idempotency.parse_key(text) if isinstance(text, str) else None) or text
 
 
 def _invalid(errors: list[dict[str, str]]) -> Problem:
@@ -291,35 +292,91 @@ def _invalid(errors: list[dict[str, str]]) -> Problem:
     )
 
 
+# --- Step 7: asked before -------------------------------------------------------------------------------------------------------------
+
+
+def asked_before(call: Call) -> Outcome | None:
+    """RF-7: claim the record of this call's key, or answer what its finished twin answered. A preview asks nothing."""
+    tool = _tool(call)
+    key = _idempotency_key(call)
+    if not tool.is_write or call.dry_run or (key is None and not tool.is_external):
+        return None
+    found = idempotency.claim(call, tool, key)
+    if not isinstance(found, Claim):
+        return found
+    call.claim = found
+    lifesigns.keep(found.work)
+    call.before_commit.insert(0, partial(idempotency.finish, found))
+    call.afterwards.insert(0, partial(_release, call, found))
+    return None
+
+
+def _idempotency_key(call: Call) -> str | None:
+    text = call.control.get("idempotency_key")
+    if text is None:
+        return None
+    key = idempotency.parse_key(text)
+    if key is None:
+        message = "The key must be 1 to 255 printable ASCII characters, bare or as a quoted string."
+        raise _invalid([schemas.fault("/idempotency_key", message)])
+    if callers.of(call) is None:
+        raise _invalid([schemas.fault("/idempotency_key", "Without a client token nobody can tell whose key this is.")])
+    return key
+
+
+def _release(call: Call, claim: Claim, outcome: Outcome) -> None:
+    try:
+        if not call.settled and not call.unknown:
+            idempotency.release(claim, outcome, ran=call.ran_outside)
+    finally:
+        lifesigns.let_go(claim.work)
+
+
 # --- Steps 8 and 9: preview, danger, run ----------------------------------------------------------------------------------------------
 
 
 def danger(call: Call) -> Outcome | None:
-    """RF-8, as far as calls can be confirmed yet: a preview is answered, and what needs a second word is refused."""
+    """RF-8, what can be told before the effect's transaction: a preview is answered, and a key that must ask a person is refused.
+
+    Redeeming a code and deciding danger belong to the state that the effect sees: `effect.admit` does both.
+    """
     tool = _tool(call)
     if not tool.is_write:
         return None
     if call.dry_run:
-        with guard.read_only():
-            shown, _ = handlers.preview(call, tool, handlers.context(call, dry_run=True))
-        return handlers.answer({"status": "preview", "preview": shown}, outcome="preview")
-    if tool.is_external or (call.actor is not None and call.actor.key is not None and call.actor.key.requires_approval):
-        raise effect.unconfirmed()
-    # Only a rule can read; for the others no transaction is begun.
-    with guard.read_only() if callable(tool.danger) else nullcontext():
-        dangerous = handlers.is_dangerous(call, tool, handlers.context(call))
-    if dangerous:
-        raise effect.unconfirmed()
+        return _dry_run(call, tool)
+    if call.actor is not None and call.actor.key is not None and call.actor.key.requires_approval:
+        if "confirm_token" in call.control:
+            raise confirmations.refused("invalid", "A key that requires approval has no codes.")
+        raise Problem(
+            "unavailable", "This key's writes need an approval, and this server can't take one yet.", retry="never"
+        )
     return None
+
+
+def _dry_run(call: Call, tool: Tool) -> Outcome:
+    if "confirm_token" in call.control:
+        raise _invalid([schemas.fault("/confirm_token", "A preview takes no code.")])
+    with guard.read_only():
+        shown, _ = handlers.preview(call, tool, handlers.context(call, dry_run=True))
+    return handlers.answer({"status": "preview", "preview": shown}, outcome="preview")
 
 
 def run(call: Call) -> Outcome:
     """RF-9: a read where nothing can be written, a write in its transaction."""
     tool = _tool(call)
     if tool.is_write:
-        return effect.run(call, tool)
+        return _run_write(call, tool)
     with guard.read_only():
         return handlers.run(call, tool, handlers.context(call))
+
+
+def _run_write(call: Call, tool: Tool) -> Outcome:
+    try:
+        return external.run(call, tool) if tool.is_external else effect.run(call, tool)
+    except confirmations.WrongCode:
+        confirmations.count_wrong(call, tool)
+        raise
 
 
 def _tool(call: Call) -> Tool:

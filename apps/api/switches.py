@@ -84,6 +84,9 @@ RULES: Mapping[str, Rule] = {
     "api_key_budget": _amount(600, 1, 1_000_000, _("Units a minute of a key without a budget of its own.")),
     "api_network_budget": _amount(60, 1, 1_000_000, _("Units a minute of a visitor's network.")),
     "api_token_budget": _amount(60, 1, 1_000_000, _("Units a minute of a visitor's client token.")),
+    "api_code_minutes": _amount(10, 1, 1_440, _("Minutes for which the code of a previewed call is good.")),
+    "idempotency_retention": _amount(72, 1, 8_760, _("Hours for which the outcome of a call with a key is kept.")),
+    "confirmation_retention": _amount(30, 1, 3_650, _("Days for which codes that are over stay listed.")),
     "accounts_email_required": _switch(
         default=False, unreadable=True, text=_("A person whose e-mail address is not confirmed may not act.")
     ),
@@ -106,6 +109,9 @@ class Switches:
     api_key_budget: int
     api_network_budget: int
     api_token_budget: int
+    api_code_minutes: int
+    idempotency_retention: int
+    confirmation_retention: int
     accounts_email_required: bool
     accounts_referral_required: bool
 

@@ -162,7 +162,7 @@ class Tool:
     @cached_property
     def input_schema(self) -> dict[str, Any]:
         """The schema that the gate enforces: see `schemas.closed`."""
-        return schemas.closed(self.own_schema, write=self.is_write, client_token=self.client_token)
+        return schemas.closed(self.own_schema, write=self.is_write, replay=self.replay, client_token=self.client_token)
 
     @cached_property
     def validator(self) -> "jsonschema_rs.Validator":

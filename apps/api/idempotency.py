@@ -1,0 +1,263 @@
+"""Asked once (SPEC 10): one record per caller x tool x key, claimed in a transaction of its own before anything runs.
+
+Every change of a record is one conditional UPDATE that names the attempt, so that an attempt which was overtaken changes nothing.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, assert_never
+from uuid import UUID, uuid4
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.activity import actions
+from apps.activity import log as activity
+from apps.api import callers, faults, lifesigns
+from apps.api.call import REPLAYED, Answer, Call, Outcome, Refusal
+from apps.api.lifesigns import Work
+from apps.api.models import IdempotencyRecord
+from apps.api.problems import Kind, Problem
+from apps.api.tool import Tool
+
+log = structlog.get_logger(__name__)
+
+State = IdempotencyRecord.State
+
+RETRY_AFTER_SECONDS = 2
+_ROUNDS = 5
+_PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
+_QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The right to run one attempt of a record. `replayable` False: the key is our own, and nobody can repeat the call with it."""
+
+    uuid: UUID
+    attempt: int
+    external: bool
+    replayable: bool = True
+
+    @property
+    def work(self) -> Work:
+        return Work(kind="call", uuid=self.uuid, attempt=self.attempt)
+
+
+def parse_key(text: str) -> str | None:
+    """The key: 1 to 255 printable ASCII characters, bare or in the quoted form of the IETF draft; None when malformed (ID-1)."""
+    if text.startswith('"'):
+        quoted = _QUOTED.fullmatch(text)
+        text = re.sub(r"\\(.)", r"\1", quoted.group(1)) if quoted else ""
+    return text if _PRINTABLE.fullmatch(text) else None
+
+
+def claim(call: Call, tool: Tool, key: str | None) -> Claim | Outcome:
+    """Claim the record, or the stored outcome of a finished twin. Raises Problem for every other twin.
+
+    Without a key the record is the call's own: an external effect always has one (ID-3).
+    """
+    wanted = IdempotencyRecord(
+        caller=callers.of(call) or "public",
+        tool=tool.name,
+        key=key or f"own-{uuid4().hex}",
+        input_hash=call.input_hash,
+        external=tool.is_external,
+        actor_name=callers.name(call),
+        request_id=call.entrance.request_id,
+    )
+    for _ in range(_ROUNDS):
+        with transaction.atomic(durable=True):
+            _wait_at_most()
+            found = _claim(wanted, keep_seconds=_keep_seconds(call), replayable=key is not None)
+        if isinstance(found, Problem):
+            raise found
+        if found is not None:
+            return found
+    raise in_progress()
+
+
+def _claim(wanted: IdempotencyRecord, *, keep_seconds: int, replayable: bool) -> Claim | Outcome | Problem | None:
+    """One look at the record. None: it changed meanwhile, look again. A Problem is returned, so that this transaction commits."""
+    IdempotencyRecord.objects.bulk_create([wanted], ignore_conflicts=True)
+    record = IdempotencyRecord.objects.filter(caller=wanted.caller, tool=wanted.tool, key=wanted.key).first()
+    if record is None:
+        return None
+    if record.uuid == wanted.uuid:
+        return _running(record, attempt=1, replayable=replayable)
+    if _is_over(record, keep_seconds):
+        IdempotencyRecord.objects.filter(pk=record.pk, state=record.state, attempt=record.attempt).delete()
+        return None
+    if record.input_hash != wanted.input_hash:
+        return Problem(
+            "idempotency_key_reused", "This key came with another input before. Use a new key for a new call."
+        )
+    return _of_twin(record)
+
+
+def _of_twin(record: IdempotencyRecord) -> Claim | Outcome | Problem | None:
+    """What a repeat of the same call gets."""
+    match State(record.state):
+        case State.RUNNING:
+            return _overtake(record)
+        case State.WAITING:
+            return _move_on(record)
+        case State.DONE:
+            return replay(record)
+        case State.UNKNOWN:
+            return outcome_unknown()
+        case never:
+            assert_never(never)
+
+
+def _overtake(record: IdempotencyRecord) -> Claim | Problem | None:
+    """A twin that gives no sign of life any more: a database tool's work is gone with it, an external one's may have happened."""
+    if lifesigns.is_alive(Work(kind="call", uuid=record.uuid, attempt=record.attempt)):
+        return in_progress()
+    if not record.external:
+        return _move_on(record)
+    moved = _this_attempt(record.uuid, record.attempt).update(state=State.UNKNOWN)
+    return outcome_unknown() if moved else None
+
+
+def _move_on(record: IdempotencyRecord) -> Claim | None:
+    """Claim the next attempt of a record that nobody runs."""
+    seen = IdempotencyRecord.objects.filter(pk=record.pk, state=record.state, attempt=record.attempt)
+    if not seen.update(state=State.RUNNING, attempt=record.attempt + 1):
+        return None
+    return _running(record, attempt=record.attempt + 1)
+
+
+def _running(record: IdempotencyRecord, *, attempt: int, replayable: bool = True) -> Claim:
+    found = Claim(uuid=record.uuid, attempt=attempt, external=record.external, replayable=replayable)
+    lifesigns.begin(found.work)
+    return found
+
+
+def must_be_current(claim: Claim) -> None:
+    """The first question of the effect's transaction: has nobody overtaken this attempt?"""
+    if not _this_attempt(claim.uuid, claim.attempt).exists():
+        raise in_progress()
+
+
+def finish(claim: Claim, outcome: Outcome) -> None:
+    """In the effect's transaction, with the encoded outcome: stored for replays, or waiting when the call ended in a prompt."""
+    if isinstance(outcome, Answer) and outcome.outcome != "ok":
+        values: dict[str, Any] = {"state": State.WAITING}
+    else:
+        status = outcome.status if isinstance(outcome, Refusal) else 200
+        values = {"state": State.DONE, "status": status, "body": outcome.body, "finished_at": timezone.now()}
+    if not _this_attempt(claim.uuid, claim.attempt).update(**values):
+        raise outcome_unknown() if claim.external else in_progress()
+
+
+def release(claim: Claim, outcome: Outcome, *, ran: bool) -> None:
+    """After a call that did not finish its record: nothing of what it did stands, or nobody knows.
+
+    `ran`: the handler of an external tool was started. A refusal of step 8 keeps the hash and no answer; a fault leaves no record.
+    """
+    mine = _this_attempt(claim.uuid, claim.attempt)
+    if claim.external and ran:
+        mine.update(state=State.UNKNOWN)
+    elif isinstance(outcome, Refusal) and (
+        outcome.status >= 500 or outcome.problem.context.get("reason") in _TRANSIENT
+    ):
+        mine.delete()
+    else:
+        mine.update(state=State.WAITING)
+
+
+_TRANSIENT = ("serialization", "busy")
+
+
+def replay(record: IdempotencyRecord) -> Outcome:
+    """The stored outcome, byte for byte, marked."""
+    body = bytes(record.body or b"")
+    document = json.loads(body)
+    if record.status == 200:
+        return Answer(result=document, body=body, headers=REPLAYED, replayed=True)
+    kind = Kind(code=document["code"], status=document["status"], title=document["title"], retry=document["retry"])
+    return Refusal(
+        problem=Problem(kind.code, document["detail"], kind=kind), body=body, headers=REPLAYED, replayed=True
+    )
+
+
+@transaction.atomic
+def settle(record: IdempotencyRecord, *, happened: bool, actor: activity.Actor, request_id: str = "") -> bool:
+    """The operator's word on an unknown outcome. False when it is not unknown any more: one word, one entry.
+
+    Happened: repeats answer that it was settled as done. Did not happen: the record is gone, and a repeat runs.
+    """
+    unknown = IdempotencyRecord.objects.filter(pk=record.pk, state=State.UNKNOWN, attempt=record.attempt)
+    if happened:
+        changed = unknown.update(state=State.DONE, status=200, body=_SETTLED, finished_at=timezone.now())
+    else:
+        changed, _ = unknown.delete()
+    if changed:
+        activity.write(
+            action=actions.API_IDEMPOTENCY_SETTLED,
+            module="api",
+            mode=activity.Mode.MANUAL,
+            actor=actor,
+            resource_type="idempotency_record",
+            resource_uuid=str(record.pk),
+            target=record.tool,
+            request_id=request_id,
+            metadata={"happened": happened, "caller": record.caller, "first_request_id": record.request_id},
+        )
+    return bool(changed)
+
+
+_SETTLED = b'{"status":"settled_as_done"}'
+
+
+def prune(*, keep_hours: int, batch: int = 1_000) -> int:
+    """Delete records past their time, in batches; how many there were. Running and unknown ones stay."""
+    limit = timezone.now() - timedelta(hours=keep_hours)
+    over = Q(state=State.DONE, finished_at__lt=limit) | Q(state=State.WAITING, created_at__lt=limit)
+    deleted = 0
+    while found := list(IdempotencyRecord.objects.filter(over).values_list("pk", flat=True)[:batch]):
+        deleted += IdempotencyRecord.objects.filter(over, pk__in=found).delete()[0]
+    return deleted
+
+
+def in_progress() -> Problem:
+    return Problem(
+        "idempotency_in_progress",
+        "The first call with this key is still running. Repeat the call with the same key.",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )
+
+
+def outcome_unknown() -> Problem:
+    return Problem(
+        "idempotency_outcome_unknown",
+        "The call was interrupted outside the database: it may have happened. Look before you call again; an operator can settle it.",
+    )
+
+
+def _this_attempt(uuid: UUID, attempt: int) -> Any:
+    return IdempotencyRecord.objects.filter(pk=uuid, attempt=attempt, state=State.RUNNING)
+
+
+def _is_over(record: IdempotencyRecord, keep_seconds: int) -> bool:
+    """Kept from finishing (ID-4); one that waits for a word is kept from its beginning."""
+    since = record.finished_at if record.state == State.DONE else record.created_at
+    over = timezone.now() - timedelta(seconds=keep_seconds)
+    return record.state in (State.DONE, State.WAITING) and since is not None and since < over
+
+
+def _keep_seconds(call: Call) -> int:
+    hours: int = call.switches.idempotency_retention if call.switches else 72
+    return hours * 3600
+
+
+def _wait_at_most() -> None:
+    """A twin may hold the record while it finishes."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{faults.LOCK_WAIT}'")

@@ -1,0 +1,154 @@
+"""Who is still at work (ID-3): a lease that a thread of the worker's process renews, and that runs out when the process dies or stops.
+
+On PostgreSQL the signs are rows, written through a connection of the renewer's own; in SQLite's one process they are in memory.
+"""
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.api.models import Lifesign
+
+log = structlog.get_logger(__name__)
+
+RENEWALS_A_LEASE = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One attempt of one piece of work."""
+
+    kind: str
+    uuid: UUID
+    attempt: int
+
+
+def lease_seconds() -> int:
+    return int(getattr(settings, "API_LEASE_SECONDS", 60))
+
+
+def begin(work: Work) -> None:
+    """The first sign of an attempt, in the transaction that claims it."""
+    if _in_memory():
+        _renewer.remember(work)
+        return
+    Lifesign.objects.bulk_create(
+        [Lifesign(kind=work.kind, uuid=work.uuid, attempt=work.attempt, seen_at=Now())],
+        update_conflicts=True,
+        unique_fields=["kind", "uuid"],
+        update_fields=["attempt", "seen_at"],
+    )
+
+
+def is_alive(work: Work) -> bool:
+    """Whether the attempt gave a sign within the lease's time."""
+    if _in_memory():
+        return _renewer.remembers(work)
+    lease = timedelta(seconds=lease_seconds())
+    return Lifesign.objects.filter(
+        kind=work.kind, uuid=work.uuid, attempt=work.attempt, seen_at__gt=Now() - lease
+    ).exists()
+
+
+def keep(work: Work) -> None:
+    """Renew the attempt's lease from now on, until `let_go`."""
+    _renewer.add(work)
+
+
+def let_go(work: Work) -> None:
+    """The attempt ended in this process."""
+    _renewer.drop(work)
+
+
+def prune(*, older_than: timedelta = timedelta(days=1)) -> int:
+    """Delete signs that nobody renews any more; how many there were."""
+    return Lifesign.objects.filter(seen_at__lt=Now() - older_than).delete()[0]
+
+
+def _in_memory() -> bool:
+    return connection.vendor == "sqlite"
+
+
+class _Renewer:
+    """One thread a process, started with the first lease and idle without one. It also deletes the signs of work that ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._running: set[Work] = set()
+        self._ended: set[Work] = set()
+        self._seen: dict[Work, float] = {}
+        self._thread: threading.Thread | None = None
+
+    def add(self, work: Work) -> None:
+        with self._lock:
+            if self._pid != os.getpid():
+                # A forked worker has the parent's variables, and none of its threads.
+                self._forget_the_parent()
+            self._running.add(work)
+            self._seen.setdefault(work, time.monotonic())
+            if self._thread is None and not _in_memory():
+                self._thread = threading.Thread(target=self._renew_for_ever, name="lifesigns", daemon=True)
+                self._thread.start()
+
+    def drop(self, work: Work) -> None:
+        with self._lock:
+            self._running.discard(work)
+            self._seen.pop(work, None)
+            if not _in_memory():
+                self._ended.add(work)
+
+    def remember(self, work: Work) -> None:
+        with self._lock:
+            self._seen[work] = time.monotonic()
+
+    def remembers(self, work: Work) -> bool:
+        """In memory an attempt lives as long as it runs in this process: the process can't outlive it."""
+        with self._lock:
+            seen = self._seen.get(work)
+            return work in self._running or (seen is not None and time.monotonic() - seen < lease_seconds())
+
+    def _forget_the_parent(self) -> None:
+        self._pid = os.getpid()
+        self._running.clear()
+        self._ended.clear()
+        self._seen.clear()
+        self._thread = None
+
+    def _renew_for_ever(self) -> None:
+        while True:
+            time.sleep(lease_seconds() / RENEWALS_A_LEASE)
+            try:
+                self._renew()
+            except (DatabaseError, InterfaceError) as error:
+                # The next round tries again; a lease that runs out meanwhile is taken over, and its finish refused.
+                log.warning("lifesigns_not_renewed", exc_info=error)
+                connection.close()
+
+    def _renew(self) -> None:
+        with self._lock:
+            running, ended = list(self._running), list(self._ended)
+            self._ended.clear()
+        if running:
+            Lifesign.objects.filter(_any_of(running)).update(seen_at=Now())
+        if ended:
+            Lifesign.objects.filter(_any_of(ended)).delete()
+
+
+def _any_of(works: list[Work]) -> Q:
+    found = Q()
+    for work in works:
+        found |= Q(kind=work.kind, uuid=work.uuid, attempt=work.attempt)
+    return found
+
+
+_renewer = _Renewer()

@@ -1,0 +1,19 @@
+"""Signs of life of work that runs (ID-3): on a table of their own, because the work's transaction must not hold their rows."""
+
+from django.db import models
+
+
+class Lifesign(models.Model):
+    """The last heartbeat of one attempt of one piece of work, on the database's clock."""
+
+    kind = models.CharField(max_length=16)
+    uuid = models.UUIDField()
+    attempt = models.PositiveIntegerField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "uuid"], name="api_lifesign_one_a_work")]
+        indexes = [models.Index(fields=["seen_at"], name="api_lifesign_seen")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.uuid} ({self.attempt})"
