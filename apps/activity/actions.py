@@ -8,6 +8,7 @@ API_REQUEST: Final = "api.request"
 API_KEY_CREATED: Final = "api.key_created"
 API_KEY_CHANGED: Final = "api.key_changed"
 API_KEY_REVOKED: Final = "api.key_revoked"
+API_KEY_ROTATED: Final = "api.key_rotated"
 API_KEY_EXPOSED: Final = "api.key_exposed"
 API_SETTINGS_CHANGED: Final = "api.settings_changed"
 API_IDEMPOTENCY_SETTLED: Final = "api.idempotency_settled"
@@ -22,6 +23,7 @@ CORE: Final = frozenset(
         API_KEY_CREATED,
         API_KEY_CHANGED,
         API_KEY_REVOKED,
+        API_KEY_ROTATED,
         API_KEY_EXPOSED,
         API_SETTINGS_CHANGED,
         API_IDEMPOTENCY_SETTLED,

@@ -121,27 +121,8 @@ def create(
 
     A caller that may be repeated (a form sent twice) names the key's uuid: the second time is an IntegrityError.
     """
-    refuse_owner(owner, created_by=created_by)
-    text = generate()
-    pepper, digest = _digest_now(text)
-    key = ApiKey(
-        uuid=uuid or uuid4(),
-        public_id=public_id(text),
-        digest=digest,
-        pepper_id=pepper,
-        family=KeyFamily.objects.create(),
-        owner=owner,
-        name=grant.name,
-        scopes=sorted(set(grant.scopes)),
-        requires_approval=grant.requires_approval,
-        approvers_needed=grant.approvers_needed,
-        networks=list(grant.networks),
-        budget=grant.budget,
-        expires_at=grant.expires_at,
-        created_by=created_by,
-    )
-    key.full_clean(validate_unique=False)
-    key.save()
+    family = KeyFamily.objects.create()
+    key, text = _make(grant, uuid=uuid or uuid4(), family=family, owner=owner, created_by=created_by)
     _entry(actions.API_KEY_CREATED, key, actor=actor, mode=mode, request_id=request_id, ip=ip)
     return key, text
 
@@ -186,6 +167,28 @@ def change(
     mode = activity.Mode.MANUAL
     _entry(actions.API_KEY_CHANGED, row, actor=actor, mode=mode, request_id=request_id, ip=ip, changes=changes)
     return True
+
+
+@transaction.atomic
+def rotate(
+    key: ApiKey, *, grace: timedelta, by: Any, actor: activity.Actor, request_id: str = "", ip: str | None = None
+) -> tuple[ApiKey, str]:
+    """A successor with the same grant in the same family, and its text; until the grace is over both work (KY-4).
+
+    Raises Stale when the key has ended or was rotated already.
+    """
+    now = timezone.now()
+    row = ApiKey.objects.select_for_update().get(pk=key.pk)
+    if row.revoked_at is not None or row.successor_id is not None or (row.expires_at and row.expires_at <= now):
+        raise Stale
+    successor, text = _make(grant_of(row), uuid=uuid4(), family=row.family, owner=row.owner, created_by=by)
+    row.successor = successor
+    row.expires_at = min(row.expires_at or now + grace, now + grace)
+    row.save(update_fields=["successor", "expires_at"])
+    more = {"successor": successor.public_id, "grace_seconds": int(grace.total_seconds())}
+    mode = activity.Mode.MANUAL
+    _entry(actions.API_KEY_ROTATED, row, actor=actor, mode=mode, request_id=request_id, ip=ip, **more)
+    return successor, text
 
 
 @transaction.atomic
@@ -262,6 +265,31 @@ def _mark_exposed(text: str, *, request_id: str, ip: str) -> None:
     if ApiKey.objects.filter(pk=key.pk, exposed_at=None).update(exposed_at=timezone.now()):
         actor = activity.Actor(kind="key", uuid=str(key.pk), name=key.name)
         _entry(actions.API_KEY_EXPOSED, key, actor=actor, mode=activity.Mode.AUTO, request_id=request_id, ip=ip)
+
+
+def _make(grant: Grant, *, uuid: UUID, family: KeyFamily, owner: Any, created_by: Any) -> tuple[ApiKey, str]:
+    refuse_owner(owner, created_by=created_by)
+    text = generate()
+    pepper, digest = _digest_now(text)
+    key = ApiKey(
+        uuid=uuid,
+        public_id=public_id(text),
+        digest=digest,
+        pepper_id=pepper,
+        family=family,
+        owner=owner,
+        name=grant.name,
+        scopes=sorted(set(grant.scopes)),
+        requires_approval=grant.requires_approval,
+        approvers_needed=grant.approvers_needed,
+        networks=list(grant.networks),
+        budget=grant.budget,
+        expires_at=grant.expires_at,
+        created_by=created_by,
+    )
+    key.full_clean(validate_unique=False)
+    key.save()
+    return key, text
 
 
 def _is_superuser(person: Any) -> bool:

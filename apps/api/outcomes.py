@@ -7,7 +7,7 @@ from apps.api import problems, ratelimit, strict_json
 from apps.api.call import Answer, Call, Refusal
 from apps.api.problems import Problem
 
-T = TypeVar("T", Answer, Refusal)
+T = TypeVar("T", bound=Answer | Refusal)
 
 
 def refusal(call: Call, problem: Problem) -> Refusal:

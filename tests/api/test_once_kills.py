@@ -95,7 +95,12 @@ def effects(before: int) -> int:
 def test_a_killed_write_happens_once_and_its_retry_is_answered(
     machine: Machine, gate: Gate, start: Start, point: str
 ) -> None:
-    body = {"gate": str(gate.path), "hold": point, "idempotency_key": "k", "confirm_token": held_code(machine, gate, point)}
+    body = {
+        "gate": str(gate.path),
+        "hold": point,
+        "idempotency_key": "k",
+        "confirm_token": held_code(machine, gate, point),
+    }
     before = KeyFamily.objects.count()
     with gate.closed():
         process = start(machine, "once.count", body)
@@ -182,7 +187,9 @@ def commit_held() -> Any:
 
 def waiting_for_a_lock() -> int:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
         return int(cursor.fetchone()[0])
 
 

@@ -50,7 +50,9 @@ def together(process_environment: dict[str, str], tmp_path: Path) -> Together:
             ]
             for process in processes:
                 gate.wait_for(f"ready.{process.pid}", seconds=90)
-        return [row for process in processes for row in json.loads(process.communicate(timeout=120)[0].splitlines()[-1])]
+        return [
+            row for process in processes for row in json.loads(process.communicate(timeout=120)[0].splitlines()[-1])
+        ]
 
     return run
 

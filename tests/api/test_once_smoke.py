@@ -2,11 +2,14 @@ import pytest
 from apps.activity.models import Entry
 from apps.api.models import Setting, IdempotencyRecord, Confirmation
 from tests.api.factories import Machine
+
 pytestmark = pytest.mark.sqlite
+
+
 def test_replay(machine: Machine) -> None:
     a = machine.call("probe.store", {"name": "a", "idempotency_key": "k1"})
     b = machine.call("probe.store", {"name": "a"}, headers={"Idempotency-Key": '"k1"'})
-    assert a.content == b.content and b.headers["Idempotent-Replayed"] == "true", (a.content,b.content)
+    assert a.content == b.content and b.headers["Idempotent-Replayed"] == "true", (a.content, b.content)
     assert a.status_code == 200
     c = machine.call("probe.store", {"name": "b", "idempotency_key": "k1"})
     assert c.json()["code"] == "idempotency_key_reused"
@@ -16,6 +19,8 @@ def test_replay(machine: Machine) -> None:
     assert r.status_code == 409 and r.content == r2.content and "Idempotent-Replayed" in r2.headers
     x = machine.call("probe.store", {"name": "broken", "idempotency_key": "k3"})
     assert x.status_code == 500 and not IdempotencyRecord.objects.filter(key="k3").exists()
+
+
 def test_codes(machine: Machine) -> None:
     a = machine.call("probe.act", {}).json()
     assert a["status"] == "confirmation_required", a

@@ -108,6 +108,14 @@ class ApiKey(models.Model):
         editable=False,
         verbose_name=_("revoked by"),
     )
+    successor = models.OneToOneField(
+        "self",
+        models.PROTECT,
+        null=True,
+        related_name="predecessor",
+        editable=False,
+        verbose_name=_("successor"),
+    )
     exposed_at = models.DateTimeField(_("exposed at"), null=True, editable=False)
 
     objects = KeyQuerySet.as_manager()
