@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('api', '0006_lifesigns'),
+        ('api', '0007_lifesigns'),
     ]
 
     operations = [

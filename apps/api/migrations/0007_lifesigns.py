@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("api", "0005_idempotency")]
+    dependencies = [("api", "0006_idempotency")]
 
     operations = [
         migrations.CreateModel(

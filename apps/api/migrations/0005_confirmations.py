@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("api", "0003_buckets")]
+    dependencies = [("api", "0004_keys_newest_first")]
 
     operations = [
         migrations.CreateModel(

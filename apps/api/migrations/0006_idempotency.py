@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("api", "0004_confirmations")]
+    dependencies = [("api", "0005_confirmations")]
 
     operations = [
         migrations.CreateModel(
