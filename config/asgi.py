@@ -9,9 +9,8 @@ from typing import Any
 
 from a2wsgi import WSGIMiddleware
 from django.conf import settings
-from django.core.handlers.wsgi import WSGIHandler
 
-from config import startup
+from config import handler, startup
 
 startup.prepare()
 
@@ -21,7 +20,7 @@ _BODIES = frozenset({b"content-length", b"transfer-encoding"})
 DRAINED_BYTES = 16 * 1024 * 1024
 DRAINED_SECONDS = 2.0
 
-_handler: Any = WSGIHandler()  # the library's types ask for more than PEP 3333 does
+_handler: Any = handler.Handler()  # the library's types ask for more than PEP 3333 does
 _http = WSGIMiddleware(_handler, workers=32 if settings.EMBEDDED else 2)
 
 
@@ -29,10 +28,16 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     """One connection, by its scope."""
     if scope["type"] != "http" or settings.EMBEDDED or scope["path"] in _HEALTH:
         body = _Body(scope, receive, send)
-        await _http(scope, body.receive, body.send)
+        plain: Any = {**scope, "headers": _plain(scope["headers"])}
+        await _http(plain, body.receive, body.send)
     else:
         await send({"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]})
         await send({"type": "http.response.body", "body": b"Not found: HTTP is served by the WSGI workers.\n"})
+
+
+def _plain(headers: Any) -> list[Any]:
+    """Without the names that WSGI could not tell from another: `X_Forwarded_For` would be what the proxy wrote (KY-6)."""
+    return [(name, value) for name, value in headers if b"_" not in name]
 
 
 class _Body:
@@ -47,9 +52,11 @@ class _Body:
         self._receive, self._send = receive, send
 
     async def receive(self) -> Any:
-        """The next piece of the body."""
+        """The next piece of the body. Raises ConnectionResetError when the client went away: what came is not the body."""
         message = await self._receive()
         self.unread = message.get("more_body", False)
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError("The client went away.")
         return message
 
     async def send(self, message: Any) -> None:
@@ -57,7 +64,7 @@ class _Body:
         if self.unread and message["type"] == "http.response.body" and not message.get("more_body", False):
             try:
                 await asyncio.wait_for(self._drain(), DRAINED_SECONDS)
-            except TimeoutError:
+            except (TimeoutError, ConnectionResetError):
                 self.unread = False
         await self._send(message)
 

@@ -1,8 +1,6 @@
 """HTTP in production: `granian --interface wsgi config.wsgi:application`, as many workers as the machine has cores."""
 
-from django.core.handlers.wsgi import WSGIHandler
-
-from config import startup
+from config import handler, startup
 
 startup.prepare()
-application = WSGIHandler()
+application = handler.Handler()
