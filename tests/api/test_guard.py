@@ -141,28 +141,25 @@ def _preview(shop: Shop, act: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: machine.call("shop.run", {"dry_run": True})
 
 
-def _first_rule(shop: Shop, act: Callable[[], Any]) -> Callable[[], Any]:
-    return _rule(shop, act, asked=1)
-
-
-def _rule_in_the_effect(shop: Shop, act: Callable[[], Any]) -> Callable[[], Any]:
-    return _rule(shop, act, asked=2)
-
-
-def _rule(shop: Shop, act: Callable[[], Any], *, asked: int) -> Callable[[], Any]:
-    times: list[int] = []
-
+def _rule(shop: Shop, act: Callable[[], Any]) -> Callable[[], Any]:
     def rule(given: Any, ctx: Any) -> bool:
-        times.append(1)
-        if len(times) == asked:
-            act()
+        act()
         return False
 
     machine = shop.write(lambda given, ctx: {"done": put("honest")}, danger=rule)
     return lambda: machine.call("shop.run")
 
 
-PLACES = {"read": _read, "preview": _preview, "rule": _first_rule, "rule in the effect": _rule_in_the_effect}
+def _preview_of_a_prompt(shop: Shop, act: Callable[[], Any]) -> Callable[[], Any]:
+    def shown(given: Any, ctx: Any) -> Any:
+        act()
+        return preview("Nothing."), fingerprint(["a"], {})
+
+    machine = shop.write(lambda given, ctx: {"done": True}, shown=shown, danger="always")
+    return lambda: machine.call("shop.run")
+
+
+PLACES = {"read": _read, "preview": _preview, "rule": _rule, "preview of a prompt": _preview_of_a_prompt}
 
 in_each_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
@@ -292,7 +289,7 @@ def test_a_handler_that_fights_the_guard_writes_nothing_and_leaves_a_working_thr
         with subtests.test(name):
             answer = place(shop, act)()
             assert answer.status_code in (200, 500, 503)
-            if answer.status_code == 200 and "done" in answer.json() and place is _rule_in_the_effect:
+            if answer.status_code == 200 and "done" in answer.json() and place is _rule:
                 assert "honest" in stored()
             _assert_well()
             Setting.objects.all().delete()

@@ -210,10 +210,12 @@ def test_a_field_may_have_the_name_of_a_method_or_of_a_word_of_schemas() -> None
     ]
 
 
-def test_with_an_explicit_schema_the_handler_gets_the_object_itself() -> None:
+def test_with_an_explicit_schema_the_handler_gets_the_object_as_a_dict_of_its_own() -> None:
     explicit = signature.form_of(lambda given, ctx: given, explicit=True)
     value = {"a": 1}
-    assert signature.invoke(lambda given, ctx: given, explicit.typed(value), object()) is value
+    given = signature.invoke(lambda given, ctx: given, explicit.typed(value), object())
+    assert given == value
+    assert given is not value
     assert signature.invoke(lambda ctx, *, a: a, explicit.typed(value), object()) == 1
 
 
