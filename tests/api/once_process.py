@@ -17,7 +17,7 @@ from django.test.utils import override_settings
 
 def send(arguments: dict[str, Any]) -> dict[str, Any]:
     """`{"status", "body", "replayed", "retry_after"}` of one call."""
-    from tests.api.factories import Machine  # noqa: PLC0415 - after django.setup()
+    from tests.api.factories import Machine
 
     answer = Machine(text=arguments["text"]).call(
         arguments["tool"], arguments["body"], headers=arguments.get("headers")
@@ -54,9 +54,9 @@ if __name__ == "__main__":
         EMAIL_FILE_PATH=os.environ.get("MAILS", ""),
         ALLOWED_HOSTS=["testserver"],
     ):
-        from apps.api import registry  # noqa: PLC0415 - after django.setup()
-        from apps.catalogue import tools  # noqa: PLC0415 - as above
-        from tests.api.once import make_once, stand_at  # noqa: PLC0415 - as above
+        from apps.api import registry
+        from apps.catalogue import tools
+        from tests.api.once import make_once, stand_at
 
         wanted = json.loads(sys.argv[1])
         with registry.using(make_once(), tools.module):
