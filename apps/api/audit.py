@@ -6,7 +6,7 @@ from apps.activity import actions
 from apps.activity import log as activity
 from apps.api import pricing
 from apps.api.call import Call, Outcome, Refusal
-from apps.api.keys import VerifiedKey
+from apps.api.credentials import VerifiedKey
 from apps.api.tool import Context, Tool
 
 

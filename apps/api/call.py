@@ -16,8 +16,8 @@ from apps.api.problems import Problem
 
 if TYPE_CHECKING:
     from apps.api.audit import Audit
+    from apps.api.credentials import Facts, VerifiedKey
     from apps.api.idempotency import Claim
-    from apps.api.keys import Facts, VerifiedKey
     from apps.api.ratelimit import Level
     from apps.api.switches import Switches
     from apps.api.tool import Tool

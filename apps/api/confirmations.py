@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.api import callers, handlers, ratelimit
 from apps.api.call import Answer, Call
-from apps.api.keys import ALPHABET
+from apps.api.key_text import ALPHABET
 from apps.api.models import Confirmation
 from apps.api.problems import Problem
 from apps.api.ratelimit import Bucket

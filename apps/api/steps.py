@@ -16,11 +16,13 @@ from apps.api import (
     callers,
     canonical,
     confirmations,
+    credentials,
     effect,
     external,
     guard,
     handlers,
     idempotency,
+    key_text,
     keys,
     lifesigns,
     pricing,
@@ -52,7 +54,7 @@ CREDENTIAL_NAMES = frozenset(
 
 def switch(call: Call) -> None:
     """RF-1. One statement reads the settings and the key's row, so a change of either holds for this very call."""
-    call.facts = keys.read(_bearer(call) if call.audience == "admin" else None)
+    call.facts = credentials.read(_bearer(call) if call.audience == "admin" else None)
     call.switches = switches.parse(call.facts.settings)
     enabled = call.switches.api_admin_enabled if call.audience == "admin" else call.switches.api_public_enabled
     if not enabled:
@@ -75,7 +77,7 @@ def no_credential_in_url(call: Call) -> None:
 
 def _shows_a_key(call: Call, text: str) -> bool:
     """Whether the text holds what looks like a key. Real ones are marked as exposed, a few of them: this is before the toll."""
-    shown = {match.group() for match in islice(keys.PATTERN.finditer(text), MOST_MARKED)}
+    shown = {match.group() for match in islice(key_text.PATTERN.finditer(text), MOST_MARKED)}
     for key in shown:
         keys.mark_exposed(key, request_id=call.entrance.request_id, ip=call.entrance.ip)
     return bool(shown)
@@ -91,10 +93,10 @@ def authenticate(call: Call) -> None:
     text = _bearer(call)
     if "," in (call.entrance.authorization or ""):
         raise Problem("bad_request", "The Authorization header must occur once.")
-    key = keys.verify(text, call.facts, ip=ip, switches=call.switches) if text else None
+    key = credentials.verify(text, call.facts, ip=ip, switches=call.switches) if text else None
     if key is None:
         raise _unauthorized(ip)
-    keys.note_use(key.uuid, call.facts)
+    credentials.note_use(key.uuid, call.facts)
     call.actor = Actor(kind="key", caller=str(key.family), ip=ip, key=key, scope=key.owner)
 
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from apps.activity import admin as activity_admin
 from apps.activity.models import Entry
-from apps.api import keys
+from apps.api import key_text, keys
 from apps.api.models import ApiKey
 from tests.api import factories, probe
 
@@ -202,8 +202,8 @@ def test_a_key_is_made_with_what_the_form_says_and_its_text_is_shown(operator: C
     answer = operator.post(ADD, data)
 
     key = ApiKey.objects.get()
-    (text,) = set(keys.PATTERN.findall(answer.content.decode()))
-    assert (key.public_id, key.owner, key.created_by) == (keys.public_id(text), owner, person)
+    (text,) = set(key_text.PATTERN.findall(answer.content.decode()))
+    assert (key.public_id, key.owner, key.created_by) == (key_text.public_id(text), owner, person)
     assert keys.grant_of(key) == keys.Grant(
         name="Nightly prices",
         scopes=[probe.READ, probe.WRITE],
@@ -232,13 +232,13 @@ def test_making_a_key_leaves_one_entry_of_the_person(operator: Client, person: A
 
 def test_the_text_of_a_key_is_kept_nowhere(operator: Client, capfd: pytest.CaptureFixture[str]) -> None:
     answer = operator.post(ADD, filled(operator, ADD, name="x"))
-    (text,) = set(keys.PATTERN.findall(answer.content.decode()))
+    (text,) = set(key_text.PATTERN.findall(answer.content.decode()))
     secret = text.split("_")[3]
 
     stored = [str(row) for model in apps.get_models() for row in model._default_manager.values()]
     later = [page(operator, address) for address in (LIST, ADD, change_page(ApiKey.objects.get()), "/admin/")]
 
-    assert any(keys.public_id(text) in row for row in stored)
+    assert any(key_text.public_id(text) in row for row in stored)
     assert not [row for row in stored if secret in row]
     assert not [shown for shown in later if secret in shown]
     assert secret not in f"{capfd.readouterr()}{operator.cookies}{dict(operator.session)}"
@@ -249,7 +249,7 @@ def test_a_reload_of_the_page_makes_no_second_key(operator: Client) -> None:
     operator.post(ADD, data)
     again = operator.post(ADD, data).content.decode()
     assert ApiKey.objects.count() == 1
-    assert not keys.PATTERN.search(again)
+    assert not key_text.PATTERN.search(again)
     assert "This form was sent before" in again
 
 

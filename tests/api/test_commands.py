@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from apps.activity.models import Entry
-from apps.api import keys
+from apps.api import key_text
 from apps.api.models import ApiKey
 from apps.api.registry import Registry
 from tests.api import factories, probe
@@ -40,15 +40,15 @@ def test_the_json_has_the_public_id_and_the_text_of_a_key_that_is_stored() -> No
     made = json.loads(create("--json", owner=owner))
     key = ApiKey.objects.get(public_id=made["id"])
     assert set(made) == {"id", "key"}
-    assert keys.well_formed(made["key"])
-    assert keys.public_id(made["key"]) == made["id"]
+    assert key_text.well_formed(made["key"])
+    assert key_text.public_id(made["key"]) == made["id"]
     assert (key.owner, key.name, key.scopes) == (owner, "nightly import", [probe.READ])
     assert (key.requires_approval, key.expires_at, key.budget, key.created_by) == (False, None, None, None)
 
 
 def test_the_text_shows_the_key_once() -> None:
     text = create()
-    assert len(keys.PATTERN.findall(text)) == 1
+    assert len(key_text.PATTERN.findall(text)) == 1
     assert ApiKey.objects.get().public_id in text
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.api import keys
+from apps.api import credentials
 from tests.api import factories
 from tests.api.factories import Machine
 
@@ -42,8 +42,8 @@ def test_behind_a_pool_of_transactions_nothing_is_prepared(
 @pytest.mark.sqlite
 def test_the_row_has_the_same_types_on_both_databases(transactional_db: Any) -> None:
     key, text = factories.make_key(scopes=["probe:read"], networks=["192.0.2.0/24"])
-    keys.note_use(key.uuid, keys.read(text))
-    row = keys.read(text).row
+    credentials.note_use(key.uuid, credentials.read(text))
+    row = credentials.read(text).row
     key.refresh_from_db()
     assert row is not None
     assert (row["uuid"], row["family_id"]) == (key.uuid, key.family_id)

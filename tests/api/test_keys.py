@@ -25,7 +25,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.activity.models import Entry
-from apps.api import addresses, keys
+from apps.api import addresses, key_text, keys
 from apps.api.models import ApiKey, Setting
 from apps.api.registry import Registry
 from tests.api import factories, probe
@@ -35,7 +35,7 @@ from tests.api.test_flow_table import fresh_address
 pytestmark = pytest.mark.sqlite
 
 FORMAT = re.compile(r"th_(live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}")
-WELL_FORMED_FAKE = keys.generate()
+WELL_FORMED_FAKE = key_text.generate()
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def update(machine: Machine, **values: Any) -> None:
 
 
 def test_a_key_has_the_one_form_that_scanners_know() -> None:
-    made = {keys.generate() for _ in range(200)}
+    made = {key_text.generate() for _ in range(200)}
     assert len(made) == 200
     assert all(FORMAT.fullmatch(text) and text.startswith("th_live_") for text in made)
     assert {letter for text in made for letter in text[8:20] + text[21:53]} == set(string.digits + string.ascii_letters)
@@ -72,11 +72,11 @@ def test_a_key_has_the_one_form_that_scanners_know() -> None:
 
 def test_a_key_of_a_debug_server_says_so(settings: Any) -> None:
     settings.DEBUG = True
-    assert keys.generate().startswith("th_test_")
+    assert key_text.generate().startswith("th_test_")
 
 
 def test_the_check_is_the_crc32_of_all_before_it_in_base_62() -> None:
-    text = keys.generate()
+    text = key_text.generate()
     digits = string.digits + string.ascii_uppercase + string.ascii_lowercase
     number = 0
     for letter in text[-6:]:
@@ -85,14 +85,14 @@ def test_the_check_is_the_crc32_of_all_before_it_in_base_62() -> None:
 
 
 def test_no_typing_error_is_well_formed() -> None:
-    text = keys.generate()
-    assert keys.well_formed(text)
+    text = key_text.generate()
+    assert key_text.well_formed(text)
     for at in range(len(text)):
         for letter in "0aZ_":
             typo = text[:at] + letter + text[at + 1 :]
-            assert typo == text or not keys.well_formed(typo)
+            assert typo == text or not key_text.well_formed(typo)
     for odd in ("", text[:-1], text + "0", text + "\n", " " + text, text.upper(), text.replace("th_live", "th_test")):
-        assert not keys.well_formed(odd)
+        assert not key_text.well_formed(odd)
 
 
 def test_a_typing_error_is_refused_without_asking_for_a_key(machine: Machine) -> None:
@@ -294,14 +294,14 @@ def _set(name: str, value: Any) -> Callable[[Machine], None]:
 
 def _with_secret(text: str, secret: str) -> str:
     body = text[:21] + secret
-    return body + keys.check(body)
+    return body + key_text.check(body)
 
 
 REASONS: dict[str, Callable[[Machine], None]] = {
     "unknown": _text(lambda text: WELL_FORMED_FAKE),
     "typing error": _text(lambda text: text[:30] + ("a" if text[30] != "a" else "b") + text[31:]),
     "another secret": _text(lambda text: _with_secret(text, "0" * 32)),
-    "another environment": _text(lambda text: "th_test" + text[7:-6] + keys.check("th_test" + text[7:-6])),
+    "another environment": _text(lambda text: "th_test" + text[7:-6] + key_text.check("th_test" + text[7:-6])),
     "more text": _text(lambda text: text + "0"),
     "no key at all": _text(lambda text: "hello"),
     "not ASCII": _text(lambda text: text[:-1] + "é"),

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
-from apps.api import keys
-from apps.api.keys import Facts
+from apps.api import credentials
+from apps.api.credentials import Facts
 from tests.api import factories
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db(transaction=True)]
@@ -43,7 +43,7 @@ def test_a_busy_database_is_not_waited_for_and_no_cursor_is_left_behind(request:
     key, _ = factories.make_key()
     request.getfixturevalue("another_writer")
     before = _cursors()
-    keys.note_use(key.pk, Facts(settings="{}", row={"last_used_at": None}))
+    credentials.note_use(key.pk, Facts(settings="{}", row={"last_used_at": None}))
     # One that another thread's collector frees waits for this connection: with 8 writers the program stood still for 20 s.
     assert _cursors() == before
     key.refresh_from_db()

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from playwright.sync_api import Browser, BrowserContext, Error, Page
 
-from apps.api import keys
+from apps.api import key_text
 from apps.api.models import ApiKey, Setting
 from tests.api import factories
 from tests.services import Program
@@ -72,7 +72,7 @@ def test_a_new_key_is_copied_once_and_gone_after_that(page: Page, program: Progr
     page.click("text=Copy the key")
     page.wait_for_selector("text=Copied")
     assert page.evaluate("navigator.clipboard.readText()") == text
-    assert keys.public_id(text) == ApiKey.objects.get().public_id
+    assert key_text.public_id(text) == ApiKey.objects.get().public_id
     assert text not in page.url
 
     secret = text.split("_")[3]
@@ -96,7 +96,7 @@ def test_a_reload_of_the_page_that_shows_a_key_shows_none(page: Page) -> None:
     with suppress(Error):
         page.reload()
     page.wait_for_load_state()
-    assert not keys.PATTERN.search(page.content())
+    assert not key_text.PATTERN.search(page.content())
     assert ApiKey.objects.count() == 1
 
 

@@ -21,7 +21,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.activity.admin import BoundedPaginator
-from apps.api import doorway, keys
+from apps.api import doorway, key_text, keys
 from apps.api.admin import acting, key_forms
 from apps.api.models import ApiKey
 from apps.api.models.key import KeyState
@@ -107,7 +107,7 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         # Somebody wrote a whole key into the address all the same: it counts as exposed, as in every other URL (KY-5).
-        seen = keys.PATTERN.findall(unquote(request.META.get("QUERY_STRING", "")))
+        seen = key_text.PATTERN.findall(unquote(request.META.get("QUERY_STRING", "")))
         if not seen:
             return super().changelist_view(request, extra_context)
         ip = acting.of(request)["ip"] or ""
@@ -285,7 +285,9 @@ def _listed(query: QueryDict) -> HttpResponse:
     """The list for these parameters, each whole key in them replaced by its id."""
     clean = QueryDict(mutable=True)
     for name, values in query.lists():
-        clean.setlist(name, [keys.PATTERN.sub(lambda found: keys.public_id(found[0]), value) for value in values])
+        clean.setlist(
+            name, [key_text.PATTERN.sub(lambda found: key_text.public_id(found[0]), value) for value in values]
+        )
     return HttpResponseRedirect(f"{reverse('admin:api_apikey_changelist')}?{clean.urlencode()}")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from apps.api import keys, listing, registry, switches
+from apps.api import credentials, listing, registry, switches
 from apps.api.switches import Switches
 from apps.api.tool import Tool
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, **options: Any) -> None:
-        now = switches.parse(keys.read(None).settings)
+        now = switches.parse(credentials.read(None).settings)
         current = registry.current()
         tools = [
             _row(tool, now) for tool in sorted(current.tools.values(), key=lambda tool: (tool.name, tool.audience))
