@@ -1,7 +1,7 @@
 """`python -m config.serve`: the whole program in one process, on a fresh database too.
 
-In order: take the port, check, migrate, fill an empty database with the demo (in debug), say where to look, serve until
-Ctrl-C or SIGTERM.
+In order: take the port, check, migrate, fill an empty database with the demo (in debug), say where to look, sweep now and
+hourly beside it, serve until Ctrl-C or SIGTERM.
 """
 
 import argparse
@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     call_command("migrate", verbosity=0, interactive=False)
     _welcome(url)
+    _sweep()
     _serve(listener)
     return 0
 
@@ -86,6 +87,12 @@ def _introduction(report: Any) -> str:
             "`python manage.py seed_demo` makes new passwords and keys.",
         ]
     )
+
+
+def _sweep() -> None:
+    from apps.api import sweeps  # set up by now
+
+    sweeps.start()
 
 
 def _serve(listener: socket.socket) -> None:

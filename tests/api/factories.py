@@ -4,15 +4,18 @@ import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
+from django.utils import timezone
 
 from apps.activity import log
 from apps.api import keys
-from apps.api.models import ApiKey, Setting
+from apps.api.models import ApiKey, Confirmation, IdempotencyRecord, Setting
 
 _numbers = itertools.count(1)
 
@@ -52,6 +55,22 @@ def make_key(
 
 def set_setting(name: str, value: Any) -> None:
     Setting.objects.update_or_create(name=name, defaults={"value": value})
+
+
+def make_record(**fields: Any) -> IdempotencyRecord:
+    """An idempotency record of nobody's call; one that is done has an answer."""
+    values = {"caller": f"key:{uuid4()}", "tool": "probe.store", "key": uuid4().hex, "input_hash": "0" * 64, **fields}
+    if values.get("state") == IdempotencyRecord.State.DONE:
+        values = {"status": 200, "body": b"{}", "finished_at": timezone.now(), **values}
+    return IdempotencyRecord.objects.create(**values)
+
+
+def make_confirmation(**fields: Any) -> Confirmation:
+    """A held call of nobody's; its code is unknown."""
+    now = timezone.now()
+    values = {"caller": f"key:{uuid4()}", "tool": "probe.act", "input_hash": "0" * 64, "fingerprint": "fixed"}
+    times = {"created_at": now, "expires_at": now + timedelta(minutes=10)}
+    return Confirmation.objects.create(**{**values, **times, "digest": uuid4().hex, **fields})
 
 
 @dataclass(kw_only=True)

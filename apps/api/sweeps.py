@@ -1,0 +1,56 @@
+"""What nobody needs any more is deleted here: at start-up, hourly, and by `manage.py sweep`."""
+
+import threading
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+import structlog
+from django.db import connections
+
+from apps.api import confirmations, credentials, idempotency, lifesigns, switches
+
+log = structlog.get_logger(__name__)
+
+EVERY = timedelta(hours=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """How many rows of each kind were past their time."""
+
+    idempotency_records: int
+    confirmations: int
+    lifesigns: int
+
+
+def sweep() -> Swept:
+    """Delete what is past the time that the settings keep it for."""
+    kept = switches.parse(credentials.read(None).settings)
+    return Swept(
+        idempotency_records=idempotency.prune(keep_hours=kept.idempotency_retention),
+        confirmations=confirmations.prune(keep_days=kept.confirmation_retention),
+        lifesigns=lifesigns.prune(),
+    )
+
+
+def start(*, every: timedelta = EVERY) -> threading.Event:
+    """Sweep now and at this interval, in a thread that ends with the process, or once the event is set."""
+    ended = threading.Event()
+    threading.Thread(target=_sweep_until, args=[ended, every], name="sweeps", daemon=True).start()
+    return ended
+
+
+def _sweep_until(ended: threading.Event, every: timedelta) -> None:
+    while not ended.is_set():
+        _sweep_quietly()
+        ended.wait(every.total_seconds())
+
+
+def _sweep_quietly() -> None:
+    """One round. Whatever goes wrong with it, the server stays and the next round tries again."""
+    try:
+        log.info("swept", **asdict(sweep()))
+    except Exception:
+        log.exception("not_swept")
+    finally:
+        connections.close_all()
