@@ -23,7 +23,8 @@ _GOOD_ESCAPES = re.compile(
     r"(?:[^\\]++|\\[^u]|\\u(?!0000|[dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+",
     re.DOTALL,
 )
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]|-?(?:[0-9][0-9.eE+-]*|NaN|Infinity)', re.DOTALL)
+_NUMBER = r"-?(?:(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|NaN|Infinity)"
+_TOKEN = re.compile(rf'"(?:[^"\\]++|\\.)*+"|[\[\]{{}}]|{_NUMBER}', re.DOTALL)
 _COLON = re.compile(r"[ \t\n\r]*:")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
