@@ -129,6 +129,11 @@ class Call:
     audit: "Audit | None" = None  # `open_audit`
 
     @property
+    def found_tool(self) -> "Tool":
+        assert self.tool is not None  # noqa: S101 - `look_up` came first
+        return self.tool
+
+    @property
     def dry_run(self) -> bool:
         return self.control.get("dry_run") is True
 

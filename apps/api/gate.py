@@ -6,50 +6,54 @@ from collections.abc import Callable, Sequence
 import structlog
 from django.db import connections, transaction
 
-from apps.api import faults, guard, outcomes, steps
+from apps.api import faults, guard, outcomes
 from apps.api.call import Call, Outcome, Refusal
 from apps.api.problems import Problem
+from apps.api.steps import door, lookup, running, toll, validation
 
 log = structlog.get_logger(__name__)
 
 Step = Callable[[Call], Outcome | None]
 
 # Steps 1 to 3: the switch, no credential in the URL, who are you.
-ENTER: Sequence[Step] = (steps.switch, steps.no_credential_in_url, steps.authenticate)
+ENTER: Sequence[Step] = (door.switch, door.no_credential_in_url, door.authenticate)
 
 # Steps 4 to 9 of a key's call.
 KEY: Sequence[Step] = (
-    steps.read_input,
-    steps.look_up,
-    steps.charge,
-    steps.open_audit,
-    steps.validate,
-    steps.asked_before,
-    steps.danger,
-    steps.run,
+    lookup.read_input,
+    lookup.look_up,
+    toll.charge,
+    validation.open_audit,
+    validation.validate,
+    running.asked_before,
+    running.danger,
+    running.run,
 )
 
 # A visitor pays at the entry, before anything is read or looked up.
 PUBLIC: Sequence[Step] = (
-    steps.charge_entry,
-    steps.read_input,
-    steps.look_up,
-    steps.charge,
-    steps.validate,
-    steps.asked_before,
-    steps.danger,
-    steps.run,
+    toll.charge_entry,
+    lookup.read_input,
+    lookup.look_up,
+    toll.charge,
+    validation.validate,
+    running.asked_before,
+    running.danger,
+    running.run,
 )
 
-LISTING: Sequence[Step] = (steps.find_scopes, steps.charge_listing)
+LISTING: Sequence[Step] = (lookup.find_scopes, toll.charge_listing)
 
 
 def go(call: Call, chain: Sequence[Step]) -> Outcome | None:
     """Send the call through the chain. None: every step let it go on."""
-    outcome = _outcome(call, chain)
-    if outcome is None:
-        return None
-    return _finished(call, outcome)
+    try:
+        outcome = _outcome(call, chain)
+    except BaseException as error:
+        # This thread is told to end. The call lets go of what it holds first: a process that lives on would renew its lease for ever.
+        _finished(call, outcomes.refusal(call, _fault(call, error)))
+        raise
+    return None if outcome is None else _finished(call, outcome)
 
 
 def _outcome(call: Call, chain: Sequence[Step]) -> Outcome | None:
@@ -88,6 +92,9 @@ def _finished(call: Call, outcome: Outcome) -> Outcome:
 def _fault(call: Call, error: BaseException) -> Problem:
     """The generic answer; the detail goes to the log with the request id and never to the caller."""
     known = faults.problem_of(error)
+    if call.ran_outside:
+        log.error("call_failed_outside", tool=call.name, exc_info=error)
+        return faults.maybe_happened(gone=faults.is_gone(error))
     if known is not None:
         log.warning("database_fault", tool=call.name, problem=known.code, exc_info=error)
         return known

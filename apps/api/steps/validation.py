@@ -1,0 +1,71 @@
+"""Step 6: is the input right (RF-6)? From here on a key's write leaves an entry."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from apps.api import (
+    canonical,
+    idempotency,
+    pricing,
+    schemas,
+    strict_json,
+)
+from apps.api.audit import Audit
+from apps.api.call import Call
+from apps.api.problems import Problem
+from apps.api.tool import Tool
+
+
+def open_audit(call: Call) -> None:
+    """From here on a key's write leaves an entry, however it ends (RF-10)."""
+    tool = call.found_tool
+    if call.actor is None or call.actor.key is None or not tool.is_write:
+        return
+    call.audit = Audit(call=call, tool=tool, key=call.actor.key)
+    call.before_commit.append(call.audit.with_effect)
+    call.afterwards.append(call.audit.without_effect)
+
+
+def validate(call: Call) -> None:
+    """RF-6: the rows first, then the closed schema, then the handler's own types and the root's defaults."""
+    tool = call.found_tool
+    if not isinstance(call.input, dict):
+        raise invalid([schemas.fault("", "The input must be an object.")])
+    if not call.read_strictly and (reason := strict_json.check_value(call.input)) is not None:
+        raise invalid([schemas.fault("", f"The input holds {reason}.")])
+    if tool.max_items is not None and pricing.rows(call.input) > tool.max_items:
+        raise Problem("too_many_items", f"At most {tool.max_items} rows are allowed.", max_items=tool.max_items)
+    given = _with_header(call, tool)
+    if found := schemas.faults(tool.validator, given):
+        raise invalid(found)
+    call.control = {name: given[name] for name in schemas.CONTROL_FIELDS if name in given} if tool.is_write else {}
+    own = {name: part for name, part in given.items() if name not in call.control}
+    try:
+        call.typed = tool.form.typed({**tool.defaults, **own})
+    except ValidationError as error:
+        raise invalid([schemas.fault(schemas.pointer(row["loc"]), row["msg"]) for row in error.errors()]) from None
+    if tool.is_write:
+        call.input_hash = canonical.digest(tool.name, own)
+
+
+def _with_header(call: Call, tool: Tool) -> dict[str, Any]:
+    """A write's Idempotency-Key header is merged before validation, so it is held to the same rules as the field (RF-13)."""
+    given: dict[str, Any] = call.input
+    header = call.entrance.idempotency_key if call.idempotency_header and tool.is_write else None
+    if header is None:
+        return given
+    if "idempotency_key" in given and _same_key(given["idempotency_key"]) != _same_key(header):
+        raise invalid([schemas.fault("/idempotency_key", "The header and the field differ.")])
+    return {**given, "idempotency_key": header}
+
+
+def _same_key(text: object) -> object:
+    """The quoted and the bare form are one key; what is malformed is compared as it is."""
+    return (idempotency.parse_key(text) if isinstance(text, str) else None) or text
+
+
+def invalid(errors: list[dict[str, str]]) -> Problem:
+    return Problem(
+        "validation_failed", "The input does not fit the tool's schema.", errors=errors[: schemas.MAX_FAULTS]
+    )
