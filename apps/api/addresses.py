@@ -1,6 +1,7 @@
 """The caller's address behind proxies (KY-6), and the network that budgets of visitors belong to (RL-2)."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
@@ -34,6 +35,7 @@ def network(ip: str) -> str:
     return str(address)
 
 
+@lru_cache(maxsize=1024)
 def _normal(text: str) -> str | None:
     """The address in its usual spelling; an IPv4 one that came mapped into IPv6 is IPv4."""
     try:

@@ -2,6 +2,7 @@
 
 import hashlib
 from string import Template
+from typing import Any
 
 import redis
 
@@ -94,8 +95,7 @@ class RedisStore:
             # One for each thread: the default of 100 is an error for the 101st.
             max_connections=2**16,
         )
-        # No retries (the pool's default, not the client's): a repeated script could charge twice.
-        self._client = redis.Redis(connection_pool=pool)
+        self._pool = pool
 
     def take(self, charges: Charges) -> tuple[Reading, ...]:
         return self._run("take", charges)
@@ -107,7 +107,19 @@ class RedisStore:
         keys = [f"ratelimit:{bucket.name}" for bucket, _ in charges]
         numbers = [number for bucket, units in charges for number in (bucket.budget, units, bucket.seconds)]
         try:
-            answer = self._client.evalsha(self._sha, len(keys), *keys, verb, *numbers)
+            answer = self._ask("EVALSHA", self._sha, len(keys), *keys, verb, *numbers)
         except redis.exceptions.NoScriptError:
-            answer = self._client.eval(self._script, len(keys), *keys, verb, *numbers)
+            answer = self._ask("EVAL", self._script, len(keys), *keys, verb, *numbers)
         return tuple(Reading(*answer[at : at + 3]) for at in range(0, len(answer), 3))
+
+    def _ask(self, *command: str | int) -> Any:
+        """One command on a connection of the pool, without the client around it: that repeats commands, and costs as much as Redis.
+
+        A repeated script could charge twice. A connection that fails closes itself, so no later command reads its answer.
+        """
+        connection: Any = self._pool.get_connection()
+        try:
+            connection.send_command(*command)
+            return connection.read_response()
+        finally:
+            self._pool.release(connection)

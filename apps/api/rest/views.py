@@ -37,6 +37,9 @@ class GateView(APIView):
 
     audience: Audience = "admin"
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Nothing to negotiate, to authenticate or to throttle: DRF would look at each of them."""
+
     def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
         allowed = {"Allow": ", ".join(self.allowed_methods)}
         return doorway.problem_response(
