@@ -6,6 +6,7 @@ On PostgreSQL the signs are rows, written through a connection of the renewer's 
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -81,19 +82,23 @@ def _in_memory() -> bool:
 class _Renewer:
     """One thread a process, started with the first lease and idle without one. It also deletes the signs of work that ended."""
 
+    _lock: threading.Lock
+    _running: set[Work]
+    _ended: set[Work]
+    _seen: dict[Work, float]
+    _thread: threading.Thread | None
+
     def __init__(self) -> None:
+        self.start_afresh()
+
+    def start_afresh(self) -> None:
+        """A forked worker has the parent's variables and none of its threads, one of which may have held the lock."""
         self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._running: set[Work] = set()
-        self._ended: set[Work] = set()
-        self._seen: dict[Work, float] = {}
-        self._thread: threading.Thread | None = None
+        self._running, self._ended, self._seen = set(), set(), {}
+        self._thread = None
 
     def add(self, work: Work) -> None:
         with self._lock:
-            if self._pid != os.getpid():
-                # A forked worker has the parent's variables, and none of its threads.
-                self._forget_the_parent()
             self._running.add(work)
             self._seen.setdefault(work, time.monotonic())
             if self._thread is None and not _in_memory():
@@ -117,31 +122,30 @@ class _Renewer:
             seen = self._seen.get(work)
             return work in self._running or (seen is not None and time.monotonic() - seen < lease_seconds())
 
-    def _forget_the_parent(self) -> None:
-        self._pid = os.getpid()
-        self._running.clear()
-        self._ended.clear()
-        self._seen.clear()
-        self._thread = None
-
     def _renew_for_ever(self) -> None:
         while True:
             time.sleep(lease_seconds() / RENEWALS_A_LEASE)
             try:
                 self._renew()
-            except (DatabaseError, InterfaceError) as error:
-                # The next round tries again; a lease that runs out meanwhile is taken over, and its finish refused.
+                if not self._running:
+                    # An idle process keeps no connection for this.
+                    connection.close()
+            except Exception as error:
+                # Whatever it is, the thread must live: the next round tries again. A lease that runs out meanwhile is taken over, and
+                # its finish refused.
                 log.warning("lifesigns_not_renewed", exc_info=error)
-                connection.close()
+                with suppress(DatabaseError, InterfaceError):
+                    connection.close()
 
     def _renew(self) -> None:
         with self._lock:
             running, ended = list(self._running), list(self._ended)
-            self._ended.clear()
         if running:
             Lifesign.objects.filter(_any_of(running)).update(seen_at=Now())
         if ended:
             Lifesign.objects.filter(_any_of(ended)).delete()
+            with self._lock:
+                self._ended.difference_update(ended)
 
 
 def _any_of(works: list[Work]) -> Q:
@@ -152,3 +156,4 @@ def _any_of(works: list[Work]) -> Q:
 
 
 _renewer = _Renewer()
+os.register_at_fork(after_in_child=_renewer.start_afresh)
