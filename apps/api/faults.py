@@ -57,6 +57,12 @@ def unavailable() -> Problem:
     )
 
 
+def maybe_happened(*, gone: bool) -> Problem:
+    """A write outside the database that ended in an undeclared way: nothing takes it back, and no repeat of it would be safe."""
+    begun = "The call failed on our side after it had begun outside the database: it may have happened."
+    return Problem("unavailable" if gone else "internal_error", f"{begun} Look before you call again.", retry="never")
+
+
 def maybe_committed(*, replayable: bool) -> Problem:
     """The connection broke during COMMIT: only with an idempotency key can the call be repeated safely (ID-3)."""
     lost = "The connection to the database was lost at the end of the write: it may have happened."

@@ -30,9 +30,9 @@ def asked_before(call: Call) -> Outcome | None:
     if not isinstance(found, Claim):
         return found
     call.claim = found
-    lifesigns.keep(found.work)
     call.before_commit.insert(0, partial(idempotency.finish, found))
     call.afterwards.insert(0, partial(_release, call, found))
+    lifesigns.keep(found.work)
     return None
 
 
