@@ -18,6 +18,7 @@ from apps.activity import admin as activity_admin
 from apps.activity.models import Entry
 from apps.api import key_text, keys
 from apps.api.models import ApiKey
+from apps.api.models.key import KeyState
 from tests.api import factories, probe
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db, pytest.mark.usefixtures("tools")]
@@ -92,23 +93,26 @@ def test_the_list_shows_what_a_key_is(operator: Client) -> None:
     assert key.digest not in shown
 
 
-@pytest.mark.parametrize("state", ["active", "exposed", "expired", "revoked"])
+@pytest.mark.parametrize("state", ["active", "grace", "exposed", "expired", "revoked"])
 def test_the_filter_of_states_finds_what_the_column_says(operator: Client, state: str) -> None:
     now = timezone.now()
     past, expired = now - timedelta(days=1), {"expires_at": now - timedelta(hours=1)}
-    for name, fields in {
+    successor, _ = factories.make_key(name="the successor")
+    made: dict[str, dict[str, Any]] = {
         "active": {"expires_at": now + timedelta(hours=1)},
+        "grace": {"successor": successor, "expires_at": now + timedelta(hours=1)},
         "exposed": {"exposed_at": past},
         "expired": {"exposed_at": past, **expired},
         "revoked": {"revoked_at": past, "exposed_at": past, **expired},
-    }.items():
+    }
+    for name, fields in made.items():
         key, _ = factories.make_key(name=f"is {name}")
         ApiKey.objects.filter(pk=key.pk).update(**fields)
 
     shown = page(operator, LIST, state=state)
 
     assert re.findall(r">is (\w+)<", shown) == [state]
-    assert f'class="th-state th-{state}">{state}<' in shown
+    assert f'class="th-state th-{state}">{KeyState(state).label}<' in shown
 
 
 def test_a_state_that_there_is_not_filters_nothing(operator: Client) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
@@ -14,7 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
+from django.utils import formats, timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
@@ -22,7 +21,8 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.activity.admin import BoundedPaginator
 from apps.api import doorway, key_text, keys
-from apps.api.admin import acting, key_forms
+from apps.api.admin import acting, key_forms, shown_once
+from apps.api.admin.rotation import RotatingAdmin
 from apps.api.models import ApiKey
 from apps.api.models.key import KeyState
 
@@ -47,7 +47,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ApiKeyAdmin(RotatingAdmin):
     """What authenticates is read-only, and so is a key that was revoked."""
 
     form = key_forms.KeyForm
@@ -60,7 +60,7 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
     paginator = BoundedPaginator
     ordering = ("-created_at", "pk")
     search_help_text = _("A name, an id, the owner's address, or a whole key: it is found by its id and kept nowhere.")
-    actions = ("revoke_keys",)
+    actions = ("rotate_key", "revoke_keys")
     readonly_fields = (
         "public_id", "owner", "owned_by", "state", "scope_list", "network_list", "family", "created_at", "created_by",
         "last_used_at", "exposed_at", "revoked_at", "revoked_by",
@@ -133,7 +133,11 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
     @admin.display(description=_("state"))
     def state(self, key: ApiKey) -> SafeString:
         state = key.state_at(timezone.now())
-        return format_html('<span class="th-state th-{}">{}</span>', state.value, state.label)
+        shown = format_html('<span class="th-state th-{}">{}</span>', state.value, state.label)
+        if state != KeyState.GRACE or key.expires_at is None:
+            return shown
+        until = formats.date_format(timezone.localtime(key.expires_at), "SHORT_DATETIME_FORMAT")
+        return format_html('{} <span class="th-quiet">{}</span>', shown, gettext("until %(when)s") % {"when": until})
 
     @admin.action(description=_("Revoke these keys"), permissions=["revoke"])
     def revoke_keys(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
@@ -215,19 +219,9 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         )
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
-        """The answer to the form itself shows the text: it is in no redirect, session or message, and a reload makes no second one."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Key created"),
-            "opts": self.opts,
-            "media": self.media,
-            "key": obj,
-            "text": request.key_text,  # type: ignore[attr-defined]  # set in save_model
-            "tools_url": _base_url(request) + reverse("api:tools"),
-        }
-        return TemplateResponse(
-            request, "admin/api/apikey/created.html", context
-        )  # no-store, as every page of the admin site
+        """The text of the new key; a reload makes no second one."""
+        text: str = request.key_text  # type: ignore[attr-defined]  # set in save_model
+        return shown_once.page(self, request, obj, text, title=gettext("Key created"))
 
     def revoke_view(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """The button of one key's page."""
@@ -293,7 +287,3 @@ def _listed(query: QueryDict) -> HttpResponse:
 
 def _lines(texts: Iterable[str]) -> SafeString:
     return format_html_join("", "<div>{}</div>", ((text,) for text in texts))
-
-
-def _base_url(request: HttpRequest) -> str:
-    return getattr(settings, "BASE_URL", "") or f"{request.scheme}://{request.get_host()}"

@@ -44,9 +44,11 @@ class KeyFamily(models.Model):
 
 
 class KeyState(models.TextChoices):
-    """What an operator needs to know first. An exposed key still works: its text was seen where it must not be (KY-5)."""
+    """What an operator needs to know first. A key in grace was rotated and works beside its successor for a while (KY-4); an exposed
+    one works too, and its text was seen where it must not be (KY-5)."""
 
     ACTIVE = "active", _("active")
+    GRACE = "grace", _("in grace")
     EXPOSED = "exposed", _("exposed")
     EXPIRED = "expired", _("expired")
     REVOKED = "revoked", _("revoked")
@@ -60,11 +62,15 @@ class KeyQuerySet(models.QuerySet["ApiKey"]):
                 return self.exclude(revoked_at=None)
             case KeyState.EXPIRED:
                 return self.filter(revoked_at=None, expires_at__lte=now)
-            case KeyState.ACTIVE | KeyState.EXPOSED:
-                lasting = models.Q(expires_at=None) | models.Q(expires_at__gt=now)
-                return self.filter(lasting, revoked_at=None, exposed_at__isnull=state == KeyState.ACTIVE)
+            case KeyState.EXPOSED:
+                return self._lasting(now).exclude(exposed_at=None)
+            case KeyState.ACTIVE | KeyState.GRACE:
+                return self._lasting(now).filter(exposed_at=None, successor__isnull=state == KeyState.ACTIVE)
             case _:
                 assert_never(state)
+
+    def _lasting(self, now: datetime) -> "KeyQuerySet":
+        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=now), revoked_at=None)
 
 
 class ApiKey(models.Model):
@@ -138,9 +144,11 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.public_id})"
 
     def state_at(self, now: datetime) -> KeyState:
-        """The one state of four, the one that ends the key first."""
+        """The one state of five, the one that ends the key first."""
         if self.revoked_at is not None:
             return KeyState.REVOKED
         if self.expires_at is not None and self.expires_at <= now:
             return KeyState.EXPIRED
-        return KeyState.ACTIVE if self.exposed_at is None else KeyState.EXPOSED
+        if self.exposed_at is not None:
+            return KeyState.EXPOSED
+        return KeyState.ACTIVE if self.successor_id is None else KeyState.GRACE
