@@ -37,7 +37,8 @@ class Wire:
 
     def finish(self) -> None:
         """Nothing more will be sent; answers can still be read."""
-        self._connection.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
 
     def read(self, method: str = "POST") -> Answer:
         """The next answer; an interim one (100 Continue) is passed by."""
