@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from apps.api import doorway, gate, handlers, listing, outcomes, pricing, registry
+from apps.api import doorway, gate, handlers, listing, outcomes, pricing, registry, scopes
 from apps.api.call import Answer, Audience, Call, Listing, Outcome, Refusal
 from apps.api.tool import Tool
 
@@ -86,4 +86,4 @@ def _must_have_entered(call: Call, audience: Audience) -> None:
 def _may_call(call: Call, tool: Tool) -> bool:
     switches = call.switches
     assert switches is not None  # noqa: S101 - `enter` came first
-    return switches.is_open(tool) and switches.is_on(tool.module) and (tool.scope is None or tool.scope in call.scopes)
+    return switches.is_open(tool) and switches.is_on(tool.module) and scopes.cover(call.scopes, tool)

@@ -7,12 +7,20 @@ from apps.api import registry
 from apps.api.people import Scope
 from apps.api.registry import Registry
 from apps.api.switches import Switches
+from apps.api.tool import Tool
 
 
 def held(scope: Scope, wanted: Iterable[str], switches: Switches) -> frozenset[str]:
     """Those of the wanted API scopes that the person holds. A scope without an open tool is held by nobody."""
     needed = _needed(registry.current(), switches)
     return frozenset(name for name in wanted if name in needed and scope.can_all(needed[name]))
+
+
+def cover(scopes: frozenset[str], tool: Tool) -> bool:
+    """Whether the tool may be called by who holds these scopes. Of the tools for keys only core's own ask for none (MT-7)."""
+    if tool.scope is None:
+        return tool.audience == "public" or tool.module.key == "system"
+    return tool.scope in scopes
 
 
 @lru_cache(maxsize=8)

@@ -50,7 +50,7 @@ def _visible(call: Call) -> Tool:
     if not call.switches.is_on(tool.module):
         raise Problem("module_disabled", "The module of this tool is switched off.")
     find_scopes(call)
-    if tool.scope is not None and tool.scope not in call.scopes:
+    if not scopes.cover(call.scopes, tool):
         raise Problem("forbidden", "The key does not hold the scope of this tool.", scope=tool.scope)
     return tool
 
