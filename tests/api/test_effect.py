@@ -644,6 +644,26 @@ def test_a_danger_that_arises_during_the_effect_ends_in_the_prompt(shop: Shop, p
     assert (_limit(), stored(), outcomes()) == (1, ["limit"], [("confirmation_required", None)])
 
 
+def test_what_the_rule_and_the_handler_read_is_one_state(shop: Shop, other: Any) -> None:
+    """Nobody can change a value between the two: PostgreSQL keeps the snapshot, SQLite has no other writer."""
+    read: list[int] = []
+
+    def rule(given: Any, ctx: Any) -> bool:
+        read.append(_limit())
+        with suppress(sqlite3.OperationalError):
+            other.execute("UPDATE api_setting SET value = '1' WHERE name = 'limit'")
+        return False
+
+    def handler(given: Any, ctx: Any) -> Any:
+        read.append(_limit())
+        return {}
+
+    machine = shop.write(handler, danger=rule)
+    put("limit", 10)
+    assert machine.call("shop.run").status_code == 200
+    assert read == [10, 10]
+
+
 @pytest.mark.parametrize("answer", [None, 1, 0, "no", []])
 def test_a_danger_that_says_neither_yes_nor_no_runs_nothing(shop: Shop, answer: Any) -> None:
     machine = shop.write(lambda given, ctx: {"done": put("a")}, danger=lambda given, ctx: answer)
