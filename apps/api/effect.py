@@ -149,7 +149,7 @@ def _write(call: Call, tool: Tool) -> Outcome | Prompt:
             if connection.vendor == "postgresql":
                 connection.check_constraints()
     except handlers.Declared as problem:
-        return outcomes.refusal(call, problem)
+        return outcomes.declared(call, problem)
     audit.write_log_lines(call, tool, ctx)
     return outcomes.with_headers(call, answer)
 

@@ -17,7 +17,7 @@ def run(call: Call, tool: Tool) -> Outcome:
     try:
         outcome = outcomes.with_headers(call, handlers.run(call, tool, ctx))
     except handlers.Declared as problem:
-        outcome = outcomes.refusal(call, problem)
+        outcome = outcomes.declared(call, problem)
 
     def record() -> Outcome:
         if isinstance(outcome, Answer):

@@ -146,13 +146,30 @@ def must_be_current(claim: Claim) -> None:
 
 def finish(claim: Claim, outcome: Outcome) -> None:
     """In the effect's transaction, with the encoded outcome: stored for replays, or waiting when the call ended in a prompt."""
-    if isinstance(outcome, Answer) and outcome.outcome != "ok":
-        values: dict[str, Any] = {"state": State.WAITING}
-    else:
-        status = outcome.status if isinstance(outcome, Refusal) else 200
-        values = {"state": State.DONE, "status": status, "body": outcome.body, "finished_at": timezone.now()}
-    if not _this_attempt(claim.uuid, claim.attempt).update(**values):
+    if not _finish(claim, outcome):
         raise outcome_unknown() if claim.external else in_progress()
+
+
+def _finish(claim: Claim, outcome: Outcome) -> int:
+    """How many rows it changed: none when the attempt was overtaken."""
+    mine = _this_attempt(claim.uuid, claim.attempt)
+    if isinstance(outcome, Answer) and outcome.outcome != "ok":
+        return _wait(claim)
+    status = outcome.status if isinstance(outcome, Refusal) else 200
+    if status >= 500 and not claim.external:
+        # Nothing of it stands, and the caller is to repeat it: a stored one would be the answer for ever.
+        return _deleted(mine)
+    return int(mine.update(state=State.DONE, status=status, body=outcome.body, finished_at=timezone.now()))
+
+
+def _wait(claim: Claim) -> int:
+    """The hash is kept for the repeat with the code. A key of our own goes: nobody can repeat it."""
+    mine = _this_attempt(claim.uuid, claim.attempt)
+    return int(mine.update(state=State.WAITING)) if claim.replayable else _deleted(mine)
+
+
+def _deleted(records: Any) -> int:
+    return int(records.delete()[0])
 
 
 def release(claim: Claim, outcome: Outcome, *, ran: bool) -> None:
@@ -168,7 +185,7 @@ def release(claim: Claim, outcome: Outcome, *, ran: bool) -> None:
     ):
         mine.delete()
     else:
-        mine.update(state=State.WAITING)
+        _wait(claim)
 
 
 _TRANSIENT = ("serialization", "busy")
@@ -213,6 +230,16 @@ def settle(record: IdempotencyRecord, *, happened: bool, actor: activity.Actor, 
 
 
 _SETTLED = b'{"status":"settled_as_done"}'
+
+
+def mark_lost() -> int:
+    """Show the operator every external write whose worker died: a repeat would find it unknown, but not each has one. How many."""
+    lost = [
+        record
+        for record in IdempotencyRecord.objects.filter(state=State.RUNNING, external=True)
+        if not lifesigns.is_alive(Work(kind="call", uuid=record.uuid, attempt=record.attempt))
+    ]
+    return sum(_this_attempt(record.uuid, record.attempt).update(state=State.UNKNOWN) for record in lost)
 
 
 def prune(*, keep_hours: int, batch: int = 1_000) -> int:

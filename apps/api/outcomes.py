@@ -15,6 +15,15 @@ def refusal(call: Call, problem: Problem) -> Refusal:
     return Refusal(problem=problem, body=body, headers={**charged(call), **problem.headers})
 
 
+def declared(call: Call, problem: Problem) -> Refusal:
+    """The handler's own refusal. Where it is stored, the same key would only bring it again, so that can't be the advice."""
+    claim = call.claim
+    is_stored = claim is not None and (claim.external or problem.kind.status < 500)
+    if is_stored and problem.retry == "same_key":
+        problem.retry = "new_key"
+    return refusal(call, problem)
+
+
 def with_headers(call: Call, outcome: T) -> T:
     """The outcome with the limiter's headers of this call beside its own."""
     return replace(outcome, headers={**charged(call), **outcome.headers})
