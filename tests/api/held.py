@@ -1,5 +1,6 @@
-"""Holding a call by hand: a confirmation row with a known code, and a COMMIT that waits for the test."""
+"""Holding a call by hand: a confirmation row with a known code, a COMMIT that waits for the test, and seeing that a call waits."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -60,3 +61,21 @@ def commit_held(connection: Any) -> Iterator[Callable[[], None]]:
 
 def _let_go(holder: Any) -> None:
     holder.execute(f"SELECT pg_advisory_unlock({_LOCK})")
+
+
+def waiting_for_a_lock() -> int:
+    """How many connections of the test database wait for a lock."""
+    with django_connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction sees what it saw first
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def wait_until(true: Callable[[], bool], *, seconds: float = 30) -> None:
+    """Until it is true; fails when it does not become so."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

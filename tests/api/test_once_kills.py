@@ -19,6 +19,7 @@ from apps.api import registry
 from apps.api.models import Confirmation, IdempotencyRecord, KeyFamily
 from tests.api import factories, once
 from tests.api.factories import Machine
+from tests.api.held import wait_until, waiting_for_a_lock
 from tests.api.once import Gate
 from tests.api.probe import WRITE
 
@@ -183,18 +184,3 @@ def commit_held() -> Any:
     from tests.api.held import commit_held as held
 
     return held(connection)
-
-
-def waiting_for_a_lock() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
-        return int(cursor.fetchone()[0])
-
-
-def wait_until(true: Callable[[], bool], *, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -1,8 +1,6 @@
 """Callers that race for one key or one code: one run, and every other caller is told what became of it (G5, G19)."""
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,10 +15,9 @@ from tests.api import factories, held, once
 from tests.api.factories import Machine
 from tests.api.once import Gate
 from tests.api.probe import WRITE
+from tests.api.together import call_together
 
 pytestmark = pytest.mark.alone
-
-PROCESSES, THREADS = 4, 13
 
 Together = Callable[[Machine, str, dict[str, Any]], list[dict[str, Any]]]
 
@@ -36,23 +33,7 @@ def together(process_environment: dict[str, str], tmp_path: Path) -> Together:
     """Send 52 equal calls from 4 processes at once; their answers."""
 
     def run(machine: Machine, tool: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-        gate = Gate(tmp_path)
-        wanted = {"text": machine.text, "tool": tool, "body": body, "threads": THREADS, "gate": str(gate.path)}
-        with gate.closed():
-            processes = [
-                subprocess.Popen(
-                    [sys.executable, "-m", "tests.api.once_process", json.dumps(wanted)],
-                    env=process_environment,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-                for _ in range(PROCESSES)
-            ]
-            for process in processes:
-                gate.wait_for(f"ready.{process.pid}", seconds=90)
-        return [
-            row for process in processes for row in json.loads(process.communicate(timeout=120)[0].splitlines()[-1])
-        ]
+        return call_together(machine, tool, body, environment=process_environment, folder=tmp_path)
 
     return run
 
