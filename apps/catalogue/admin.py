@@ -9,13 +9,13 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from apps.catalogue import history
-from apps.catalogue.models import Category, Change, Product
+from apps.catalogue.models import Category, Change, Product, StockRequest
 
 
 @admin.register(Category)
 class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    list_display = ("name", "slug", "product_count")
-    search_fields = ("name", "slug")
+    list_display = ("name", "slug", "supplier_email", "product_count")
+    search_fields = ("name", "slug", "supplier_email")
     ordering = ("name", "pk")
     prepopulated_fields = {"slug": ("name",)}
 
@@ -87,6 +87,27 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             if field in form.changed_data:
                 step = history.Step(product=obj, before=getattr(before, field), after=getattr(obj, field))
                 history.record([step], field=field, request_id=request_id)
+
+
+@admin.register(StockRequest)
+class StockRequestAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Visitors ask; a person reads, and deletes what is settled."""
+
+    list_display = ("created_at", "product", "email", "in_stock")
+    list_filter = ("product__category", "created_at")
+    list_select_related = ("product",)
+    search_fields = ("product__sku", "product__name", "email")
+    ordering = ("-created_at", "-pk")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    @admin.display(description=_("in stock"), ordering="product__stock")
+    def in_stock(self, asked: StockRequest) -> int:
+        return asked.product.stock
 
 
 @admin.register(Change)

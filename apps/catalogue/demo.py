@@ -36,7 +36,7 @@ def generate(categories: Mapping[str, Category]) -> Iterator[Product]:
 
 def _categories() -> dict[str, Category]:
     for kind in RANGES:
-        Category.objects.get_or_create(slug=kind.slug, defaults={"name": kind.name})
+        Category.objects.get_or_create(slug=kind.slug, defaults={"name": kind.name, "supplier_email": kind.supplier})
     return {category.slug: category for category in Category.objects.all()}
 
 

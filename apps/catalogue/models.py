@@ -2,13 +2,14 @@
 
 import unicodedata
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Count, Q
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -40,6 +41,7 @@ class FoldedField(models.TextField):  # type: ignore[type-arg]  # generic in the
 class Category(models.Model):
     slug = models.SlugField(_("slug"), unique=True)
     name = models.CharField(_("name"), max_length=100)
+    supplier_email = models.EmailField(_("supplier's e-mail"), blank=True)
 
     class Meta:
         verbose_name = _("category")
@@ -100,6 +102,36 @@ class Product(models.Model):
         return f"{self.sku} {self.name}"
 
 
+class StockRequestQuerySet(models.QuerySet["StockRequest"]):
+    def count_by_product(self, products: Iterable[Product]) -> dict[uuid.UUID, int]:
+        """How many wait for each of the products that somebody waits for, from one query."""
+        counted = self.filter(product__in=products).values_list("product").annotate(number=Count("pk"))
+        return dict(counted.order_by("product"))
+
+
+class StockRequest(models.Model):
+    """Somebody waits for a product: once, however the address was spelled. Goes with its product."""
+
+    # Without an index of its own: the constraint's serves it.
+    product = models.ForeignKey(
+        Product, models.CASCADE, related_name="requests", db_index=False, verbose_name=_("product")
+    )
+    email = models.EmailField(_("e-mail"))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    objects = StockRequestQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("request for stock")
+        verbose_name_plural = _("requests for stock")
+        ordering = ("-created_at", "-pk")
+        indexes = [models.Index(fields=["-created_at", "-id"], name="catalogue_request_newest")]
+        constraints = [models.UniqueConstraint("product", Lower("email"), name="catalogue_request_once")]
+
+    def __str__(self) -> str:
+        return str(self.product)
+
+
 class Change(models.Model):
     """One product's one field, changed once. Append-only; it outlives the product."""
 
@@ -112,7 +144,7 @@ class Change(models.Model):
     sku = models.CharField(_("SKU"), max_length=40)
     field = models.CharField(_("field"), max_length=10, choices=Field)
     before = models.CharField(_("before"), max_length=200, blank=True)
-    after = models.CharField(_("after"), max_length=200)
+    after = models.CharField(_("after"), max_length=200, blank=True)
     reason = models.CharField(_("reason"), max_length=500, blank=True)
     request_id = models.CharField(_("request id"), max_length=64)
     at = models.DateTimeField(_("at"), default=timezone.now)

@@ -4,14 +4,15 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from apps.catalogue.models import Category, Product
+from apps.catalogue.models import Category, Product, StockRequest
 
 _numbers = count(1)
 
 
 def make_category(*, slug: str = "lamps") -> Category:
-    """The category with this slug, made when it is missing."""
-    category, _ = Category.objects.get_or_create(slug=slug, defaults={"name": slug.capitalize()})
+    """The category with this slug, made when it is missing, and with it its supplier's address."""
+    defaults = {"name": slug.capitalize(), "supplier_email": f"{slug}@example.org"}
+    category, _ = Category.objects.get_or_create(slug=slug, defaults=defaults)
     return category
 
 
@@ -47,3 +48,8 @@ def make_products(number: int, **fields: Any) -> list[Product]:
         )
         for _ in range(number)
     )
+
+
+def make_request(product: Product, *, email: str) -> StockRequest:
+    """Somebody who waits for the product."""
+    return StockRequest.objects.create(product=product, email=email)

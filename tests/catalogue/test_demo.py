@@ -41,3 +41,10 @@ def test_a_catalogue_with_a_product_is_left_alone() -> None:
     make_product()
     assert demo.fill() == 0
     assert Product.objects.count() == 1
+
+
+def test_each_category_has_a_supplier_and_some_share_one() -> None:
+    demo.fill()
+    addresses = Category.objects.values_list("supplier_email", flat=True)
+    assert all(address.endswith(".example.org") for address in addresses)
+    assert 1 < len(set(addresses)) < 12
