@@ -65,10 +65,11 @@ PEOPLE: dict[str, Role | None] = {
     ),
     "member": Role(
         group="Staff",
-        # Adding too: whoever lacks the permission of one tool holds nothing of its scope (PS-5).
+        # Adding and deleting too: whoever lacks the permission of one tool holds nothing of its scope (PS-5).
         permissions=_permission("catalogue.view_product")
         | _permission("catalogue.change_product")
-        | _permission("catalogue.add_product"),
+        | _permission("catalogue.add_product")
+        | _permission("catalogue.delete_product"),
     ),
 }
 

@@ -1,22 +1,21 @@
 """Changing products: planned alike for a preview and a run, written with one statement, recorded in the history."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from apps.api import ToolError
-from apps.catalogue.models import Change, Product
+from apps.catalogue import lookup
+from apps.catalogue.models import Change, Product, StockRequest
 from apps.catalogue.shapes import PriceChange, StockChange
-
-MAX_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What a product's price or stock is and would become."""
+    """What a product's price or stock is and would become; of one that comes or goes, its name."""
 
     product: Product
     before: Any
@@ -24,16 +23,16 @@ class Step:
 
 
 def plan_prices(changes: Sequence[PriceChange], *, lock: bool) -> list[Step]:
-    """In the order of the input. Raises what `_find` raises."""
-    products = _find([change.sku for change in changes], lock=lock)
+    """In the order of the input. Raises what `lookup.products` raises."""
+    products = lookup.products([change.sku for change in changes], lock=lock)
     return [
         Step(product=products[change.sku], before=products[change.sku].price, after=change.price) for change in changes
     ]
 
 
 def plan_stock(changes: Sequence[StockChange], *, lock: bool) -> list[Step]:
-    """In the order of the input. Raises stock_below_zero, and what `_find` raises."""
-    products = _find([change.sku for change in changes], lock=lock)
+    """In the order of the input. Raises stock_below_zero, and what `lookup.products` raises."""
+    products = lookup.products([change.sku for change in changes], lock=lock)
     steps = [
         Step(
             product=products[change.sku],
@@ -43,8 +42,16 @@ def plan_stock(changes: Sequence[StockChange], *, lock: bool) -> list[Step]:
         for change in changes
     ]
     if short := [step.product.sku for step in steps if step.after < 0]:
-        raise ToolError("stock_below_zero", f"There is not enough stock of {_listed(short)}.", skus=short[:MAX_NAMED])
+        raise ToolError(
+            "stock_below_zero", f"There is not enough stock of {lookup.listed(short)}.", skus=short[: lookup.MAX_NAMED]
+        )
     return steps
+
+
+def plan_deletion(skus: Sequence[str], *, lock: bool) -> list[Step]:
+    """In the order of the input. Raises what `lookup.products` raises."""
+    products = lookup.products(skus, lock=lock)
+    return [Step(product=products[sku], before=products[sku].name, after="") for sku in skus]
 
 
 def apply(steps: Sequence[Step], *, field: Change.Field, request_id: str, reason: str = "") -> None:
@@ -55,6 +62,23 @@ def apply(steps: Sequence[Step], *, field: Change.Field, request_id: str, reason
         step.product.updated_at = now
     Product.objects.bulk_update([step.product for step in steps], [field, "updated_at"])
     record(steps, field=field, request_id=request_id, reason=reason)
+
+
+def delete(steps: Sequence[Step], *, request_id: str) -> None:
+    """Delete locked products with the requests for their stock. The history keeps the SKUs.
+
+    Raises conflict for a request that came after this transaction saw its first state, and before the lock: nobody has
+    seen it, and the database lets no product go while one points to it.
+    """
+    record(steps, field=Change.Field.PRODUCT, request_id=request_id)
+    try:
+        with transaction.atomic():
+            Product.objects.filter(pk__in=[step.product.pk for step in steps]).delete()
+            connection.check_constraints([StockRequest._meta.db_table])
+    except IntegrityError:
+        raise ToolError(
+            "conflict", "Somebody asked for one of these products just now. Repeat the call.", reason="serialization"
+        ) from None
 
 
 def record(steps: Iterable[Step], *, field: Change.Field, request_id: str, reason: str = "") -> None:
@@ -71,23 +95,3 @@ def record(steps: Iterable[Step], *, field: Change.Field, request_id: str, reaso
         )
         for step in steps
     )
-
-
-def _find(skus: Sequence[str], *, lock: bool) -> dict[str, Product]:
-    """The products by SKU, from one query. Raises duplicate_sku and unknown_sku.
-
-    With `lock` their rows stay locked until the transaction ends, taken in the order of the SKUs: two callers never wait
-    for each other in a circle. A preview does without: it may write nothing, and a lock is a write.
-    """
-    if repeated := [sku for sku, times in Counter(skus).items() if times > 1]:
-        raise ToolError("duplicate_sku", f"Named more than once: {_listed(repeated)}.", skus=repeated[:MAX_NAMED])
-    rows = Product.objects.filter(sku__in=skus).order_by("sku")
-    found = {product.sku: product for product in (rows.select_for_update() if lock else rows)}
-    if unknown := [sku for sku in skus if sku not in found]:
-        raise ToolError("unknown_sku", f"There is no product {_listed(unknown)}.", skus=unknown[:MAX_NAMED])
-    return found
-
-
-def _listed(skus: Sequence[str]) -> str:
-    more = len(skus) - MAX_NAMED
-    return ", ".join(skus[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

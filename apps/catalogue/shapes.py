@@ -3,11 +3,15 @@
 from decimal import Decimal
 from typing import Annotated, Any
 
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from apps.catalogue.models import SKU_PATTERN, Product
 
 MAX_CHANGES = 500
+MAX_DELETED = 100
+MAX_IN_A_MAIL = 50
 MAX_AMOUNT = 1_000_000_000
 
 _MONEY = r"^[0-9]{1,10}(\.[0-9]{1,2})?$"
@@ -28,6 +32,21 @@ Query = Annotated[
     Field(max_length=200, description="Words that must all occur in name, SKU or description; case does not count."),
 ]
 Limit = Annotated[int, Field(ge=1, le=100, description="How many products at most.")]
+
+
+def _valid_address(text: str) -> str:
+    try:
+        validate_email(text)
+    except ValidationError:
+        raise ValueError("This is no e-mail address.") from None
+    return text
+
+
+Address = Annotated[
+    str,
+    Field(max_length=254, description="An e-mail address.", json_schema_extra={"format": "email"}),
+    AfterValidator(_valid_address),
+]
 
 
 class _Row(BaseModel):
@@ -61,6 +80,9 @@ class StockChange(_Row):
 _CHANGES = Field(min_length=1, max_length=MAX_CHANGES, description="Each product at most once.")
 PriceChanges = Annotated[list[PriceChange], _CHANGES]
 StockChanges = Annotated[list[StockChange], _CHANGES]
+
+DeletedSkus = Annotated[list[Sku], Field(min_length=1, max_length=MAX_DELETED, description="Each product once.")]
+MailedSkus = Annotated[list[Sku], Field(min_length=1, max_length=MAX_IN_A_MAIL, description="Each product once.")]
 
 
 def money(amount: Decimal) -> str:
@@ -139,3 +161,4 @@ PUBLIC_PRODUCTS = _exactly(
         "count": {**_COUNT, "description": "How many products match; the answer holds the first of them."},
     }
 )
+STOCK_REQUEST = _exactly({"sku": _TEXT, "noted": {"const": True}})

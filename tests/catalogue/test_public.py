@@ -47,6 +47,6 @@ def test_a_visitors_token_is_optional_and_not_short(visitor: Machine) -> None:
 
 
 def test_a_visitor_reaches_no_other_tool(visitor: Machine) -> None:
-    assert visitor.tools() == ["catalogue.search_products", "catalogue.show_product"]
+    assert visitor.tools() == ["catalogue.ask_for_stock", "catalogue.search_products", "catalogue.show_product"]
     for tool in ("list_products", "get_product", "update_prices"):
         assert visitor.call(f"catalogue.{tool}").json()["code"] == "not_found"

@@ -1,94 +1,20 @@
-"""The catalogue's tools: what a key may read and change, and what a visitor may see."""
+"""What a key may change: all of a call or none of it, each change with its row in the history."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Annotated, Any
 
 from django.db import IntegrityError
 from pydantic import Field
 
-from apps.api import Context, Module, ToolError, fingerprint, preview, row
-from apps.catalogue import history, paging, shapes
-from apps.catalogue.models import Category, Change, Product
-from apps.catalogue.shapes import (
-    CategorySlug,
-    Limit,
-    Money,
-    NewProduct,
-    PriceChanges,
-    Query,
-    Sku,
-    StockChanges,
-)
+from apps.api import Context, ToolError, fingerprint, preview, row
+from apps.catalogue import history, lookup, shapes
+from apps.catalogue.models import Change, Product, StockRequest
+from apps.catalogue.shapes import DeletedSkus, NewProduct, PriceChanges, StockChanges
+from apps.catalogue.tools.declaration import WRITE, module
 
-READ, WRITE = "catalogue:read", "catalogue:write"
-
-module = Module(
-    key="catalogue",
-    name="Catalogue",
-    problems={
-        "unknown_sku": (404, "Unknown SKU"),
-        "unknown_category": (404, "Unknown category"),
-        "sku_taken": (409, "SKU taken"),
-        "stock_below_zero": (409, "Stock would fall below zero"),
-        "duplicate_sku": (422, "SKU named twice"),
-    },
-)
-
-
-# --- Reads -----------------------------------------------------------------------------------------------------------
-
-
-@module.tool(
-    "catalogue.list_products",
-    title="List products",
-    scope=READ,
-    permission="catalogue.view_product",
-    output_schema=shapes.PRODUCT_PAGE,
-    annotations={"read_only": True},
-)
-def list_products(
-    ctx: Context,
-    *,
-    query: Query = "",
-    category: CategorySlug | None = None,
-    in_stock: Annotated[bool, Field(description="true: only what is in stock; false: only what is not.")] | None = None,
-    min_price: Money | None = None,
-    max_price: Money | None = None,
-    limit: Limit = 20,
-    cursor: Annotated[str, Field(max_length=100, description="next_cursor of the page before.")] | None = None,
-) -> dict[str, Any]:
-    """Products in the order of their SKUs, filtered by words, category, stock and price, a page at a time. `count` counts all pages."""
-    found = Product.objects.matching(query)
-    if category is not None:
-        found = found.filter(category=_category(category))
-    if in_stock is not None:
-        found = found.stocked(in_stock=in_stock)
-    if min_price is not None:
-        found = found.filter(price__gte=min_price)
-    if max_price is not None:
-        found = found.filter(price__lte=max_price)
-    products, next_cursor = paging.page(found.select_related("category"), cursor=cursor, limit=limit)
-    return {
-        "products": [shapes.product(product) for product in products],
-        "count": found.count(),
-        "next_cursor": next_cursor,
-    }
-
-
-@module.tool(
-    "catalogue.get_product",
-    title="Get a product",
-    scope=READ,
-    permission="catalogue.view_product",
-    output_schema=shapes.PRODUCT,
-    annotations={"read_only": True},
-)
-def get_product(ctx: Context, *, sku: Sku) -> dict[str, Any]:
-    """One product with its price and stock, by its SKU."""
-    return shapes.product(_product(sku))
-
-
-# --- Writes ----------------------------------------------------------------------------------------------------------
+MANY_PRICES = 50
+LARGE_CHANGE = Decimal("0.3")
 
 
 @module.tool(
@@ -118,12 +44,21 @@ def preview_product(input: NewProduct, ctx: Context) -> tuple[dict[str, Any], st
     return preview(f"Create the product {product}.", rows, totals={"products": 1}), fingerprint([product.sku], {})
 
 
+def _is_large(ctx: Context, *, changes: PriceChanges, reason: str) -> bool:
+    """More than 50 prices, or one that moves by more than 30 %; whatever was free moves by more."""
+    if len(changes) > MANY_PRICES:
+        return True
+    steps = history.plan_prices(changes, lock=False)
+    return any(abs(step.after - step.before) > step.before * LARGE_CHANGE for step in steps)
+
+
 @module.tool(
     "catalogue.update_prices",
     title="Update prices",
     scope=WRITE,
     permission="catalogue.change_product",
     annotations={"destructive": True, "idempotent": True},
+    danger=_is_large,
     max_items=shapes.MAX_CHANGES,
 )
 def update_prices(
@@ -132,7 +67,10 @@ def update_prices(
     changes: PriceChanges,
     reason: Annotated[str, Field(max_length=500, description="Why; kept in the history.")] = "",
 ) -> dict[str, Any]:
-    """Set the prices of up to 500 products, all of them or none. Each product at most once; currencies stay as they are."""
+    """Set the prices of up to 500 products, all of them or none. Each product at most once; currencies stay as they are.
+
+    More than 50 prices, or a change of more than 30 %, must be confirmed.
+    """
     steps = history.plan_prices(changes, lock=True)
     history.apply(steps, field=Change.Field.PRICE, request_id=ctx.request_id, reason=reason)
     ctx.log("catalogue.prices_updated", "product", "", {"products": len(steps)})
@@ -152,7 +90,7 @@ def preview_prices(ctx: Context, *, changes: PriceChanges, reason: str) -> tuple
         )
         for step in steps
     ]
-    summary = f"Set {_counted('price', steps)}: {reason}" if reason else f"Set {_counted('price', steps)}."
+    summary = f"Set {_counted('price', len(steps))}: {reason}" if reason else f"Set {_counted('price', len(steps))}."
     mark = fingerprint(
         [step.product.sku for step in steps],
         {step.product.sku: [step.product.price, step.product.currency] for step in steps},
@@ -186,63 +124,55 @@ def preview_stock(ctx: Context, *, changes: StockChanges) -> tuple[dict[str, Any
         row(str(step.product), "stock", before=step.before, after=step.after, note=f"{step.after - step.before:+d}")
         for step in steps
     ]
-    summary = f"Adjust the stock of {_counted('product', steps)}."
+    summary = f"Adjust the stock of {_counted('product', len(steps))}."
     mark = fingerprint([step.product.sku for step in steps], {step.product.sku: step.product.stock for step in steps})
     return preview(summary, rows, totals=_directions(steps)), mark
 
 
-# --- Public ----------------------------------------------------------------------------------------------------------
-
-
 @module.tool(
-    "catalogue.search_products",
-    title="Search products",
-    audience="public",
-    client_token="visitor",  # noqa: S106 - the name of a field
-    output_schema=shapes.PUBLIC_PRODUCTS,
-    annotations={"read_only": True},
+    "catalogue.delete_products",
+    title="Delete products",
+    scope=WRITE,
+    permission="catalogue.delete_product",
+    annotations={"destructive": True, "idempotent": False},
+    danger="always",
+    max_items=shapes.MAX_DELETED,
 )
-def search_products(
-    ctx: Context,
-    *,
-    query: Query = "",
-    limit: Limit = 20,
-    visitor: Annotated[str, Field(description="A token of the caller's own choice.")] | None = None,
-) -> dict[str, Any]:
-    """Products that match all the words, by name."""
-    found = Product.objects.matching(query)
-    products = found.select_related("category").order_by("name", "sku")[:limit]
-    return {"products": [shapes.public_product(product) for product in products], "count": found.count()}
+def delete_products(ctx: Context, *, skus: DeletedSkus) -> dict[str, Any]:
+    """Delete up to 100 products for ever, all of them or none, with what visitors asked for. Must be confirmed. Their history stays."""
+    steps = history.plan_deletion(skus, lock=True)
+    history.delete(steps, request_id=ctx.request_id)
+    ctx.log("catalogue.products_deleted", "product", "", {"products": len(steps)})
+    return {"deleted": len(steps), "skus": skus}
 
 
-@module.tool(
-    "catalogue.show_product",
-    title="Show a product",
-    audience="public",
-    output_schema=shapes.PUBLIC_PRODUCT,
-    annotations={"read_only": True},
-)
-def show_product(ctx: Context, *, sku: Sku) -> dict[str, Any]:
-    """One product as visitors see it, by its SKU."""
-    return shapes.public_product(_product(sku))
+@delete_products.preview
+def preview_deletion(ctx: Context, *, skus: DeletedSkus) -> tuple[dict[str, Any], str]:
+    products = [step.product for step in history.plan_deletion(skus, lock=False)]
+    waiting = StockRequest.objects.count_by_product(products)
+    rows = [
+        row(
+            str(product),
+            "product",
+            before=f"{shapes.money(product.price)} {product.currency}, {product.stock} in stock",
+            note=f"{_counted('request', waiting[product.pk])} for stock" if product.pk in waiting else "",
+        )
+        for product in products
+    ]
+    totals = {
+        "products": len(products),
+        "pieces": sum(product.stock for product in products),
+        "requests": sum(waiting.values()),
+    }
+    shown = preview(f"Delete {_counted('product', len(products))} for ever.", rows, totals=totals)
+    values = {
+        product.sku: [product.name, product.price, product.currency, product.stock, waiting.get(product.pk, 0)]
+        for product in products
+    }
+    return shown, fingerprint(skus, values)
 
 
 # --- Shared ----------------------------------------------------------------------------------------------------------
-
-
-def _product(sku: str) -> Product:
-    try:
-        return Product.objects.select_related("category").get(sku=sku)
-    except Product.DoesNotExist:
-        raise ToolError("unknown_sku", f"There is no product {sku}.", skus=[sku]) from None
-
-
-def _category(slug: str) -> Category:
-    category = Category.objects.filter(slug=slug).first()
-    if category is None:
-        known = list(Category.objects.order_by("slug").values_list("slug", flat=True)[:100])
-        raise ToolError("unknown_category", "There is no such category.", categories=known)
-    return category
 
 
 def _new_product(input: NewProduct, ctx: Context) -> Product:
@@ -250,7 +180,7 @@ def _new_product(input: NewProduct, ctx: Context) -> Product:
     if Product.objects.filter(sku=input.sku).exists():
         raise _taken(input.sku)
     values = input.model_dump() | {
-        "category": _category(input.category),
+        "category": lookup.category(input.category),
         "currency": input.currency or ctx.currency,
     }
     return Product(**values)
@@ -283,5 +213,5 @@ def _directions(steps: Sequence[history.Step]) -> dict[str, int]:
     }
 
 
-def _counted(noun: str, steps: Sequence[history.Step]) -> str:
-    return f"{len(steps)} {noun}" if len(steps) == 1 else f"{len(steps)} {noun}s"
+def _counted(noun: str, number: int) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
