@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 import structlog
-from django.db import connections
+from django.db import connection, connections
 
 from apps.api import confirmations, credentials, idempotency, lifesigns, switches
 
@@ -16,17 +16,23 @@ EVERY = timedelta(hours=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Swept:
-    """How many rows of each kind were past their time."""
+    """How many external writes were lost with their worker, and how many rows of each kind were past their time."""
 
+    lost_calls: int
     idempotency_records: int
     confirmations: int
     lifesigns: int
 
 
-def sweep() -> Swept:
-    """Delete what is past the time that the settings keep it for."""
+def sweep(*, is_server: bool = False) -> Swept:
+    """Mark what was lost (ID-3), and delete what is past the time that the settings keep it for.
+
+    On SQLite only the server's own process knows who is at work, so any other one takes nothing for lost.
+    """
+    can_tell = is_server or connection.vendor != "sqlite"
     kept = switches.parse(credentials.read(None).settings)
     return Swept(
+        lost_calls=idempotency.mark_lost() if can_tell else 0,
         idempotency_records=idempotency.prune(keep_hours=kept.idempotency_retention),
         confirmations=confirmations.prune(keep_days=kept.confirmation_retention),
         lifesigns=lifesigns.prune(),
@@ -49,7 +55,7 @@ def _sweep_until(ended: threading.Event, every: timedelta) -> None:
 def _sweep_quietly() -> None:
     """One round. Whatever goes wrong with it, the server stays and the next round tries again."""
     try:
-        log.info("swept", **asdict(sweep()))
+        log.info("swept", **asdict(sweep(is_server=True)))
     except Exception:
         log.exception("not_swept")
     finally:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 import structlog
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 
 from apps.api import sweeps
@@ -43,7 +44,7 @@ def test_the_command_deletes_what_is_past_its_time_and_says_how_much() -> None:
     for days in (2, 0):
         Lifesign.objects.create(kind="call", uuid=uuid4(), attempt=1, seen_at=timezone.now() - timedelta(days=days))
 
-    assert run() == "idempotency_records 2\nconfirmations 1\nlifesigns 1\n"
+    assert run() == "lost_calls 0\nidempotency_records 2\nconfirmations 1\nlifesigns 1\n"
     assert sorted(IdempotencyRecord.objects.values_list("state", flat=True)) == [
         "done",
         "running",
@@ -51,7 +52,7 @@ def test_the_command_deletes_what_is_past_its_time_and_says_how_much() -> None:
         "waiting",
     ]
     assert (Confirmation.objects.count(), Lifesign.objects.count()) == (1, 1)
-    assert run() == "idempotency_records 0\nconfirmations 0\nlifesigns 0\n"
+    assert run() == "lost_calls 0\nidempotency_records 0\nconfirmations 0\nlifesigns 0\n"
 
 
 def test_the_settings_say_how_long() -> None:
@@ -59,13 +60,13 @@ def test_the_settings_say_how_long() -> None:
     factories.make_confirmation(expires_at=timezone.now() - timedelta(days=3))
     factories.set_setting("idempotency_retention", 2)
     factories.set_setting("confirmation_retention", 2)
-    assert run() == "idempotency_records 1\nconfirmations 1\nlifesigns 0\n"
+    assert run() == "lost_calls 0\nidempotency_records 1\nconfirmations 1\nlifesigns 0\n"
 
 
 def test_an_error_is_logged_and_the_next_round_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = threading.Semaphore(0)
 
-    def broken() -> sweeps.Swept:
+    def broken(*, is_server: bool) -> sweeps.Swept:
         rounds.release()
         raise RuntimeError("broken")
 
@@ -76,6 +77,18 @@ def test_an_error_is_logged_and_the_next_round_comes(monkeypatch: pytest.MonkeyP
         ended.set()
     assert came == [True] * 3
     assert {entry["event"] for entry in logged} == {"not_swept"}
+
+
+def test_a_server_finds_the_external_calls_whose_worker_is_gone() -> None:
+    record = factories.make_record(state=Record.RUNNING, external=True)
+    factories.make_record(state=Record.RUNNING)
+    assert sweeps.sweep(is_server=True).lost_calls == 1
+    assert IdempotencyRecord.objects.get(state=Record.UNKNOWN) == record
+
+
+def test_a_command_takes_no_call_for_lost_whose_signs_it_cannot_see() -> None:
+    factories.make_record(state=Record.RUNNING, external=True)
+    assert f"lost_calls {0 if connection.vendor == 'sqlite' else 1}\n" in run()
 
 
 def test_the_counts_of_a_round_are_logged() -> None:
