@@ -1,6 +1,8 @@
-"""The gate in the admin site: API keys, and a plain page for the settings. Importing this registers both."""
+"""The gate in the admin site: keys, settings, held calls and idempotency records. Importing this registers them."""
 
+from apps.api.admin.confirmations import ConfirmationAdmin
+from apps.api.admin.idempotency import IdempotencyRecordAdmin
 from apps.api.admin.keys import ApiKeyAdmin
 from apps.api.admin.settings import SettingAdmin
 
-__all__ = ["ApiKeyAdmin", "SettingAdmin"]
+__all__ = ["ApiKeyAdmin", "ConfirmationAdmin", "IdempotencyRecordAdmin", "SettingAdmin"]

@@ -52,3 +52,8 @@ class IdempotencyRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} {self.key}"
+
+    @property
+    def is_own(self) -> bool:
+        """Made for a call that came without a key (ID-3): nobody can repeat it by this one."""
+        return self.key.startswith("own-")
