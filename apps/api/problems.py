@@ -126,4 +126,5 @@ def of_status(status: int, detail: str = "") -> Problem:
     kind = CORE[code]
     if kind.status != status:
         kind = Kind(code=code, status=status, title=kind.title, retry=kind.retry)
-    return Problem(code, detail or f"{kind.title}.", kind=kind)
+    # A crash outside the gate may have come after a committed write: nobody may be told to repeat it.
+    return Problem(code, detail or f"{kind.title}.", kind=kind, retry="never" if status == 500 else None)
