@@ -4,9 +4,7 @@ What only people need (browser session, signed-in user, language, messages) stan
 a tenth of the price of their calls, and no call may depend on a cookie.
 """
 
-import re
 import time
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +15,14 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponseBase
+from django.middleware.common import CommonMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
 from apps.accounts.middleware import LiveSessions
+from apps.api import doorway
 
 log = structlog.get_logger("access")
-
-_SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def _printable(path: str) -> str:
@@ -44,10 +42,7 @@ class RequestId:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
-        request_id = request.META.get("HTTP_X_REQUEST_ID", "")
-        if not _SANE.fullmatch(request_id):
-            request_id = uuid.uuid4().hex
-        request.request_id = request_id  # type: ignore[attr-defined]  # Django's way of extending the request
+        request_id = doorway.request_id(request)
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         response = self.get_response(request)
@@ -129,3 +124,11 @@ class Languages(_ForPeople, LocaleMiddleware):
         if is_for_machines(request):
             translation.activate(settings.LANGUAGE_CODE)
         return super().__call__(request)
+
+
+class Common(CommonMiddleware):
+    """Django's, but a path of machines that leads nowhere is not looked up once more with a slash."""
+
+    def should_redirect_with_slash(self, request: HttpRequest) -> bool:
+        """Pages only."""
+        return not is_for_machines(request) and super().should_redirect_with_slash(request)

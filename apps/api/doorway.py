@@ -1,5 +1,6 @@
 """Between HTTP and the gate: a request's facts, its body read strictly, and an outcome's bytes sent (IN-1, RF-11)."""
 
+import re
 from typing import Any, assert_never
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from apps.api.problems import Problem
 
 MAX_BODY = 2_000_000
 _PIECE = 64 * 1024
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def call_of(request: HttpRequest, audience: Audience) -> Call:
@@ -35,10 +37,12 @@ def call_of(request: HttpRequest, audience: Audience) -> Call:
 
 
 def request_id(request: HttpRequest) -> str:
-    """The id that the edge gave the request; a project without that middleware gets one here."""
+    """The id of the request, the same each time: a sane X-Request-ID, or made here."""
     found = getattr(request, "request_id", None)
     if found is None:
-        found = request.request_id = uuid4().hex  # type: ignore[attr-defined]  # Django's requests are open
+        sent = request.META.get("HTTP_X_REQUEST_ID", "")
+        found = sent if _SANE_ID.fullmatch(sent) else uuid4().hex
+        request.request_id = found  # type: ignore[attr-defined]  # Django's requests are open
     return str(found)
 
 

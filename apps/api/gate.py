@@ -98,7 +98,7 @@ def _fault(call: Call, error: BaseException) -> Problem:
     if known is not None:
         log.warning("database_fault", tool=call.name, problem=known.code, exc_info=error)
         return known
-    log.error("call_failed", tool=call.name, exc_info=error)
+    log.error("call_failed", tool=call.name, request_id=call.entrance.request_id, exc_info=error)
     return Problem("internal_error", "The call failed on our side. The request id finds it in the log.")
 
 

@@ -1,4 +1,4 @@
-"""Every answer of 400 and above under the API's paths is a problem (PR-1), whoever made it."""
+"""Every answer under the API's paths names its request, and each of 400 and above is a problem (RF-11, PR-1), whoever made it."""
 
 from collections.abc import Callable
 
@@ -20,13 +20,20 @@ class ProblemAnswers:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         answer = self.get_response(request)
-        if answer.status_code < 400 or not f"{request.path}/".startswith(self.prefixes):
+        if not f"{request.path}/".startswith(self.prefixes):
             return answer
-        if answer.headers.get("Content-Type", "").startswith(problems.MEDIA_TYPE):
-            return answer
-        made = doorway.problem_response(problems.of_status(answer.status_code), request)
-        for name in _KEPT:
-            if name in answer.headers:
-                made[name] = answer.headers[name]
-        answer.close()
-        return made
+        answer = _problem(answer, request) or answer
+        answer.headers["X-Request-ID"] = doorway.request_id(request)
+        return answer
+
+
+def _problem(answer: HttpResponseBase, request: HttpRequest) -> HttpResponseBase | None:
+    """The problem to send instead; None where the answer may go as it is."""
+    if answer.status_code < 400 or answer.headers.get("Content-Type", "").startswith(problems.MEDIA_TYPE):
+        return None
+    made = doorway.problem_response(problems.of_status(answer.status_code), request)
+    for name in _KEPT:
+        if name in answer.headers:
+            made[name] = answer.headers[name]
+    answer.close()
+    return made
