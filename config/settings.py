@@ -49,7 +49,7 @@ MIDDLEWARE = [
     "config.edge.ContentSecurityPolicy",
     "config.edge.BrowserSessions",
     "config.edge.Languages",
-    "django.middleware.common.CommonMiddleware",
+    "config.edge.Common",
     "django.middleware.csrf.CsrfViewMiddleware",
     "config.edge.SignedInUsers",
     "config.edge.LivePeople",
