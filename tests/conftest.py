@@ -12,6 +12,7 @@ from django.core.cache import cache
 from django.db import connection, connections
 from playwright.sync_api import Browser, sync_playwright
 
+from apps.api import lifesigns
 from tests import services
 
 
@@ -29,6 +30,14 @@ def django_db_modify_db_settings(
 def _empty_cache() -> Iterator[None]:
     yield
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_lease_left() -> Iterator[None]:
+    """The renewer's thread outlives a test; its work does not."""
+    yield
+    lifesigns._renewer._running.clear()
+    lifesigns._renewer._ended.clear()
 
 
 @pytest.fixture
