@@ -88,6 +88,15 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
                 step = history.Step(product=obj, before=getattr(before, field), after=getattr(obj, field))
                 history.record([step], field=field, request_id=request_id)
 
+    def delete_model(self, request: HttpRequest, obj: Product) -> None:
+        self.delete_queryset(request, Product.objects.filter(pk=obj.pk))
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Product]) -> None:
+        gone = [history.Step(product=product, before=product.name, after="") for product in queryset]
+        history.record(gone, field=Change.Field.PRODUCT, request_id=getattr(request, "request_id", ""))
+        super().delete_queryset(request, queryset)
+
 
 @admin.register(StockRequest)
 class StockRequestAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only

@@ -102,8 +102,20 @@ def test_history_is_shown_and_can_not_be_changed(admin: Client) -> None:
     assert Change.objects.get().sku == "LMP-1"
 
 
-def test_history_outlives_its_product(admin: Client) -> None:
-    product = make_product(sku="LMP-1")
+def test_history_outlives_its_product_and_tells_that_it_went(admin: Client) -> None:
+    product = make_product(sku="LMP-1", name="Lamp")
     Change.objects.create(product=product, sku="LMP-1", field="price", before="1", after="2", request_id="r")
-    admin.post(f"{PRODUCTS}{product.pk}/delete/", {"post": "yes"})
-    assert Change.objects.get(product=None).sku == "LMP-1"
+    answer = admin.post(f"{PRODUCTS}{product.pk}/delete/", {"post": "yes"})
+    assert not Change.objects.exclude(product=None).exists()
+    rows = Change.objects.order_by("pk").values_list("sku", "before", "after", "request_id")
+    assert list(rows) == [
+        ("LMP-1", "1", "2", "r"),
+        ("LMP-1", "Lamp", "", answer.headers["X-Request-ID"]),
+    ]
+
+
+def test_products_that_are_deleted_together_are_all_recorded(admin: Client) -> None:
+    products = [make_product(sku=sku) for sku in ("LMP-1", "LMP-2")]
+    data = {"action": "delete_selected", "_selected_action": [product.pk for product in products], "post": "yes"}
+    assert admin.post(PRODUCTS, data).status_code == 302
+    assert set(Change.objects.values_list("sku", "after")) == {("LMP-1", ""), ("LMP-2", "")}
