@@ -69,6 +69,12 @@ def test_no_page_shows_what_is_kept_in_place_of_a_value_nor_an_answer(operator: 
     assert "visitor dddddddd" in page(operator, RECORDS)
 
 
+def test_a_long_key_is_cut_in_the_list_and_whole_on_its_page(operator: Client) -> None:
+    record = factories.make_record(key="k" * 255, request_id="")
+    assert f">{'k' * 20}…<" in page(operator, RECORDS)
+    assert f">{'k' * 255}<" in page(operator, details(record))
+
+
 def test_the_search_finds_whole_ids_and_keys(operator: Client) -> None:
     key, _ = factories.make_key()
     fields = {"caller": f"key:{key.family_id}", "request_id": "the-request", "tool": "probe.wanted"}

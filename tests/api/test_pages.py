@@ -23,6 +23,17 @@ def test_the_type_of_a_problem_leads_to_its_page(client: Client, code: str) -> N
     assert f"HTTP status {kind.status}" in answer.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("code", "reasons"),
+    [
+        ("confirm_token_invalid", ["invalid", "other_arguments", "used", "rejected", "expired"]),
+        ("conflict", ["busy", "serialization", "too_many_waiting"]),
+    ],
+)
+def test_a_code_with_reasons_explains_each(code: str, reasons: list[str]) -> None:
+    assert [reason for reason in reasons if reason not in str(MEANINGS[code])] == []
+
+
 @pytest.mark.parametrize("retry", ["same_key", "later", "new_key", "never"])
 def test_the_page_says_what_to_do_next(client: Client, retry: str) -> None:
     code = next(kind.code for kind in problems.CORE.values() if kind.retry == retry)

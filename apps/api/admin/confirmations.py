@@ -43,7 +43,7 @@ class StateFilter(admin.SimpleListFilter):
 class ConfirmationAdmin(history.HistoryAdmin):
     """Read-only."""
 
-    list_display = ("tool", "true_state", "called_by", "age", "expires", "decided", "request_entry")
+    list_display = ("tool", "true_state", "called_by", "age", "expires", "decided", "request_link")
     list_filter = (StateFilter, history.ToolFilter, "created_at")
     search_help_text = _("A whole id: of the confirmation, the request, a key or a key's family.")
     fields = ("tool", "true_state", "called_by", "created_at", "expires_at", "decided_at", "request_entry", "uuid")

@@ -79,6 +79,10 @@ class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             found |= Q(caller=f"key:{family}")
         return found
 
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        # The rest of the row's name stands below, and is long.
+        return super().render_change_form(request, {**context, "subtitle": context["original"].tool}, *args, **kwargs)
+
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -103,9 +107,23 @@ class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         page = reverse("admin:activity_entry_changelist")
         return format_html('<a href="{}?q={}"><code>{}</code></a>', page, row.request_id, row.request_id)
 
+    @admin.display(description=_("request"), ordering="request_id")
+    def request_link(self, row: Any) -> SafeString | str:
+        """As above, in a column."""
+        if not row.request_id:
+            return self.get_empty_value_display()
+        page = reverse("admin:activity_entry_changelist")
+        return format_html('<a href="{}?q={}">{}</a>', page, row.request_id, cut(row.request_id, 8))
+
     @admin.display(description=_("begun"), ordering="created_at")
     def age(self, row: Any) -> SafeString:
         return moment(row.created_at)
+
+
+def cut(text: str, length: int) -> SafeString:
+    """An identifier in a column, whole where the pointer rests."""
+    shown = text if len(text) <= length + 2 else f"{text[:length]}…"
+    return format_html('<code class="th-key" title="{}">{}</code>', text, shown)
 
 
 def moment(when: datetime) -> SafeString:

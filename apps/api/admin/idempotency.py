@@ -25,6 +25,9 @@ State = IdempotencyRecord.State
 # The first is what somebody comes for at night.
 ORDER = (State.UNKNOWN, State.RUNNING, State.WAITING, State.DONE)
 
+# So much of a key tells it from others; it may have 255 characters.
+KEY_SHOWN = 20
+
 
 class StateFilter(admin.SimpleListFilter):
     """Unknown outcomes first."""
@@ -43,7 +46,7 @@ class StateFilter(admin.SimpleListFilter):
 class IdempotencyRecordAdmin(SettlingAdmin):
     """Read-only, but for the operator's word on an unknown outcome."""
 
-    list_display = ("tool", "shown_state", "called_by", "shown_key", "attempt", "age", "finished", "request_entry")
+    list_display = ("tool", "shown_state", "age", "called_by", "key_link", "attempt", "finished", "request_link")
     list_filter = (StateFilter, history.ToolFilter, "external", "created_at")
     search_help_text = _("A whole idempotency key, or a whole id: of the record, the request, a key or a key's family.")
     actions = ("settle_as_happened", "settle_as_not_happened")
@@ -75,6 +78,11 @@ class IdempotencyRecordAdmin(SettlingAdmin):
         if record.is_own:
             return format_html('<span class="th-quiet">{}</span>', gettext("none came"))
         return format_html('<code class="th-key">{}</code>', record.key)
+
+    @admin.display(description=_("idempotency key"), ordering="key")
+    def key_link(self, record: IdempotencyRecord) -> SafeString:
+        """As above, in a column."""
+        return self.shown_key(record) if record.is_own else history.cut(record.key, KEY_SHOWN)
 
     @admin.display(description=_("finished"), ordering="finished_at")
     def finished(self, record: IdempotencyRecord) -> SafeString | str:

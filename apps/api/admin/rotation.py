@@ -23,7 +23,7 @@ from apps.api.models import ApiKey
 
 # In hours. The default is what an operator needs who has to reach whoever runs the machine.
 GRACES: dict[int, Promise] = {
-    0: _("none: the old key ends at once"),
+    0: _("none: it ends at once"),
     1: _("1 hour"),
     24: _("24 hours"),
     7 * 24: _("7 days"),
@@ -35,7 +35,7 @@ class GraceForm(forms.Form):
     """For how long the old key works beside its successor."""
 
     grace = forms.TypedChoiceField(
-        label=_("The old key works on for"),
+        label=_("Grace for the old key"),
         choices=list(GRACES.items()),
         coerce=int,
         initial=DEFAULT_GRACE,

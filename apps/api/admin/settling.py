@@ -95,7 +95,7 @@ class SettlingAdmin(history.HistoryAdmin):
         named = list(unknown[: NAMED + 1])
         context = {
             **self.admin_site.each_context(request),
-            "title": gettext("It happened?") if happened else gettext("It did not happen?"),
+            "title": gettext("Settle: it happened") if happened else gettext("Settle: it did not happen"),
             "opts": self.opts,
             "media": self.media,
             "happened": happened,

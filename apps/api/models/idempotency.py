@@ -51,7 +51,7 @@ class IdempotencyRecord(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.tool} {self.key}"
+        return f"{self.tool} {self.uuid}"
 
     @property
     def is_own(self) -> bool:

@@ -48,14 +48,17 @@ MEANINGS: Mapping[str, Promise] = {
     ),
     "idempotency_outcome_unknown": _(
         "An earlier call with this idempotency key may have had its effect outside this system, or not: nobody knows. It is never "
-        "repeated by itself. Look whether it happened."
+        "repeated by itself. Look whether it happened; then an operator can settle it, and the same call is answered or runs."
     ),
     "confirm_token_invalid": _(
-        "The confirmation code can't be used. The reason in the answer says why: it is unknown, for other arguments, used, rejected or "
-        "expired."
+        "The confirmation code can't be used, and nothing was run. The reason in the answer says why: invalid (unknown, or another "
+        "caller's), other_arguments (it belongs to another tool or input), used, rejected or expired. Call again without the code for a "
+        "new preview and a new code."
     ),
     "conflict": _(
-        "Something else was faster, or the thing is no longer as the call expected it. The reason in the answer says which."
+        "Something else was faster, and nothing was changed. The reason in the answer says what: busy or serialization (other calls "
+        "change the same things: repeat it), too_many_waiting (as many calls of this caller wait for a confirmation as may: use their "
+        "codes or let them expire)."
     ),
     "body_too_large": _("The body is larger than this server reads."),
     "unsupported_media_type": _("The body must be application/json, uncompressed."),
@@ -67,7 +70,8 @@ MEANINGS: Mapping[str, Promise] = {
     ),
     "idempotency_key_reused": _("This idempotency key was used before, with other input. Nothing was run."),
     "rate_limited": _(
-        "The caller has used up the budget of the last minute. The RateLimit headers say how much there is and when."
+        "The caller has used up the budget of the last minute, and the RateLimit headers say how much there is and when; or it sent more "
+        "wrong confirmation codes than anybody does by mistake."
     ),
     "internal_error": _(
         "Something broke here. Nothing is told about it but the request id, by which the operator finds it in the logs."
