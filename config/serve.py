@@ -84,7 +84,7 @@ def _introduction(report: Any) -> str:
             "The database was empty: it now holds a demo. These are shown once:",
             *people,
             *keys,
-            "`python manage.py seed_demo` makes new passwords and keys.",
+            "`DEBUG=1 .venv/bin/python manage.py seed_demo` makes new passwords and keys.",
         ]
     )
 
