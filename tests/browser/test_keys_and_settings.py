@@ -1,65 +1,24 @@
 """Keys, settings and problem pages as a person uses them, in a real browser and under the site's policies."""
 
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
-from playwright.sync_api import Browser, BrowserContext, Error, Page
+from playwright.sync_api import Browser, Error, Page
 
 from apps.api import key_text
 from apps.api.models import ApiKey, Setting
 from tests.api import factories
+from tests.browser.signing_in import sign_in
 from tests.services import Program
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PASSWORD = "correct-horse-battery"
 LIST, ADD, SETTINGS = "/admin/api/apikey/", "/admin/api/apikey/add/", "/admin/api/setting/"
 
 
-@pytest.fixture
-def operator(transactional_db: None) -> Any:
-    """A superuser with PASSWORD."""
-    return get_user_model()._default_manager.create_superuser("operator@example.org", PASSWORD)
-
-
-@pytest.fixture
-def program(operator: Any, start_program: Callable[..., Program]) -> Program:
-    """The program as `make run` has it."""
-    return start_program("uvicorn", DEBUG="1")
-
-
-@pytest.fixture
-def said() -> list[str]:
-    """What the console of the browser says about policies and errors of scripts."""
-    return []
-
-
-@pytest.fixture
-def context(browser: Browser, program: Program) -> Iterator[BrowserContext]:
-    """A browser with its clipboard."""
-    opened = browser.new_context(base_url=program.url, permissions=["clipboard-read", "clipboard-write"])
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext, operator: Any, said: list[str]) -> Page:
-    """Signed in as the operator."""
-    page = context.new_page()
-    page.on("console", lambda message: said.append(message.text) if "Security Policy" in message.text else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    sign_in(page, operator)
-    return page
-
-
-def sign_in(page: Page, person: Any) -> None:
-    page.goto("/admin/")
-    page.fill("input[name=username]", person.email)
-    page.fill("input[type=password]", PASSWORD)
-    page.press("input[type=password]", "Enter")
-    page.wait_for_url("**/admin/")
+def shown(page: Page) -> str:
+    """The page's HTML, after a step that the browser may still be at: unlike `content`, a locator waits for its end."""
+    return page.locator("html").inner_html()
 
 
 def test_a_new_key_is_copied_once_and_gone_after_that(page: Page, program: Program, said: list[str]) -> None:
@@ -83,7 +42,7 @@ def test_a_new_key_is_copied_once_and_gone_after_that(page: Page, program: Progr
     with suppress(Error):  # the browser kept no page and asks before it sends the form again
         page.go_back()
     page.wait_for_load_state()
-    assert secret not in page.content()
+    assert secret not in shown(page)
     assert secret not in program.log()
     assert (ApiKey.objects.count(), said) == (1, [])
 
@@ -96,7 +55,7 @@ def test_a_reload_of_the_page_that_shows_a_key_shows_none(page: Page) -> None:
     with suppress(Error):
         page.reload()
     page.wait_for_load_state()
-    assert not key_text.PATTERN.search(page.content())
+    assert not key_text.PATTERN.search(shown(page))
     assert ApiKey.objects.count() == 1
 
 
