@@ -13,8 +13,10 @@ from django.utils import timezone
 from apps.activity import log as activity
 from apps.activity.models import Entry
 from apps.api import Module, ToolError, canonical, idempotency, keys, lifesigns, registry
+from apps.api.call import Answer, Refusal
 from apps.api.lifesigns import Work
 from apps.api.models import Confirmation, IdempotencyRecord, KeyFamily, Lifesign, Setting
+from apps.api.problems import Problem
 from tests.api import factories
 from tests.api.factories import Machine
 from tests.api.shop import PERMISSION, SCOPE, Shop, harmless, make_module, put, stored
@@ -640,3 +642,31 @@ def test_an_overtaken_attempt_takes_its_effect_back(shop: Shop) -> None:
     found = machine.call("shop.run", {"idempotency_key": "k"})
     assert (told(found), found.headers["Retry-After"], stored()) == (RUNNING, "2", [])
     assert outcomes() == [("error", RUNNING)]
+
+
+def test_an_attempt_that_was_overtaken_before_its_transaction_does_not_run(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtake(work: Work) -> None:
+        IdempotencyRecord.objects.update(attempt=2)
+
+    monkeypatch.setattr(lifesigns, "keep", overtake)
+    assert told(counter.call({"n": 1, "idempotency_key": "k"})) == RUNNING
+    assert counter.asked == 0
+    row = IdempotencyRecord.objects.get()
+    assert (row.state, row.attempt) == ("running", 2)
+
+
+@pytest.mark.parametrize("status", [200, 409, 500])
+def test_a_late_end_of_an_overtaken_attempt_leaves_the_record_to_the_later_one(counter: Counter, status: int) -> None:
+    record = counter.record(state=State.RUNNING, attempt=2)
+    late = idempotency.Claim(uuid=record.uuid, attempt=1, external=False)
+    if status == 200:
+        with pytest.raises(Problem) as refused:
+            idempotency.finish(late, Answer(result={}, body=b"{}"))
+        assert refused.value.code == RUNNING
+    else:
+        code = {409: "conflict", 500: "internal_error"}[status]
+        idempotency.release(late, Refusal(problem=Problem(code, "x"), body=b"{}"), ran=False)
+    record.refresh_from_db()
+    assert (record.state, record.attempt) == ("running", 2)
