@@ -9,4 +9,6 @@ class ConfigConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config import checks  # noqa: F401  # registers the checks
+        from config import checks, metrics  # noqa: F401  # registers the checks
+
+        metrics.connect()

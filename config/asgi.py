@@ -14,7 +14,7 @@ from config import handler, startup
 
 startup.prepare()
 
-_HEALTH = frozenset({"/healthz", "/readyz"})
+_HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 _BODIES = frozenset({b"content-length", b"transfer-encoding"})
 # What is still read of a body that was refused, so that the client gets to read why.
 DRAINED_BYTES = 16 * 1024 * 1024

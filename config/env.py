@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 T = TypeVar("T")
+Network = IPv4Network | IPv6Network
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -39,10 +41,17 @@ def number(name: str, *, default: int, minimum: int = 0) -> int:
 
 def names(name: str, default: str | None = "") -> list[str]:
     """Texts separated by commas; blanks are dropped. Without a default there must be one."""
-    found = [part.strip() for part in text(name, default).split(",") if part.strip()]
+    found = _parts(text(name, default))
     if not found and default is None:
         raise ImproperlyConfigured(f"{name} must name at least one.")
     return found
+
+
+def networks(name: str) -> list[Network]:
+    """Networks like 10.0.0.0/8 or fd00::/8, separated by commas; a single address is one. None by default."""
+    return _parsed(
+        name, "", lambda value: [ip_network(part) for part in _parts(value)], "networks like 10.0.0.0/8, fd00::/8"
+    )
 
 
 def url(name: str, default: str | None = None) -> str:
@@ -66,6 +75,10 @@ def secrets(name: str, default: str | None = None) -> dict[str, str]:
             raise ImproperlyConfigured(f"{name} must read id:secret,id:secret with secrets of 16 characters or more.")
         found[key] = secret
     return found
+
+
+def _parts(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _parsed(name: str, default: str, parse: Callable[[str], T], wanted: str) -> T:

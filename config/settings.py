@@ -21,6 +21,8 @@ SECRET_KEY = env.text("SECRET_KEY", _DEVELOPMENT_SECRET)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if DEBUG else None)
 BASE_URL = env.url("BASE_URL", "http://127.0.0.1:8000" if DEBUG else None)
 TRUSTED_PROXY_HOPS = env.number("TRUSTED_PROXY_HOPS", default=0)
+# Who may read /metrics beside this machine.
+METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 
 # Named secrets, the first one current: see env.secrets.
 API_KEY_PEPPERS = env.secrets("API_KEY_PEPPERS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
@@ -161,7 +163,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 if not DEBUG:
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=True)
-    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
     SECURE_HSTS_SECONDS = 31_536_000
     SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
     if TRUSTED_PROXY_HOPS:

@@ -1,5 +1,6 @@
 """One call on its way through the gate: what came in at the door, who calls, what the steps found, and the outcome."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,6 +111,7 @@ class Call:
     input: Any = None  # a JSON value, or a function without arguments that reads it (`read_input`)
     resolve_name: Callable[[str], str] | None = None
     idempotency_header: bool = True
+    started: float = field(default_factory=time.perf_counter)
 
     read_strictly: bool = False  # `read_input`: the value comes from the strict reader
     facts: "Facts | None" = None  # `switch`: the settings and the key's row, from one statement

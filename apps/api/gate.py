@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import structlog
 from django.db import connections, transaction
 
-from apps.api import faults, guard, outcomes
+from apps.api import faults, guard, observers, outcomes
 from apps.api.call import Call, Outcome, Refusal
 from apps.api.problems import Problem
 from apps.api.steps import door, lookup, running, toll, validation
@@ -51,9 +51,9 @@ def go(call: Call, chain: Sequence[Step]) -> Outcome | None:
         outcome = _outcome(call, chain)
     except BaseException as error:
         # This thread is told to end. The call lets go of what it holds first: a process that lives on would renew its lease for ever.
-        _finished(call, outcomes.refusal(call, _fault(call, error)))
+        observers.ended(call, _finished(call, outcomes.refusal(call, _fault(call, error))))
         raise
-    return None if outcome is None else _finished(call, outcome)
+    return None if outcome is None else observers.ended(call, _finished(call, outcome))
 
 
 def _outcome(call: Call, chain: Sequence[Step]) -> Outcome | None:

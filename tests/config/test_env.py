@@ -1,6 +1,7 @@
 """The environment: typed values, and errors that name the variable and never its secret."""
 
 from collections.abc import Callable
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.sqlite
         (lambda: env.url("X"), "https://a.example.org:8443/", "https://a.example.org:8443"),
         (lambda: env.secrets("X"), f"new:{'n' * 16}, old:{'o' * 16}", {"new": "n" * 16, "old": "o" * 16}),
         (lambda: env.secrets("X"), f"a:{'b:' * 8}", {"a": "b:" * 8}),
+        (lambda: env.networks("X"), "10.0.0.0/8, ::1,", [ip_network("10.0.0.0/8"), ip_network("::1/128")]),
+        (lambda: env.networks("X"), "", []),
     ],
 )
 def test_a_value_is_read_as_its_type(
@@ -42,6 +45,8 @@ def test_a_value_is_read_as_its_type(
         (lambda: env.number("X", default=3, minimum=1), "0"),
         (lambda: env.names("X", None), " , "),
         (lambda: env.url("X"), "example.org"),
+        (lambda: env.networks("X"), "10.0.0.1/8"),
+        (lambda: env.networks("X"), "example.org"),
         (lambda: env.url("X"), "https://example.org/path"),
         (lambda: env.secrets("X"), "no-id-and-secret-at-all"),
         (lambda: env.secrets("X"), "a:too-short"),
