@@ -12,13 +12,12 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from apps.api import key_text, people
+from apps.api import key_text, libpq, people
 from apps.api.models import ApiKey, Setting
 from apps.api.people import Scope
 from apps.api.switches import Switches
@@ -163,10 +162,17 @@ _JSON_COLUMNS = ("scopes", "networks")
 
 def _read(wanted: str | None) -> Facts:
     owner_sql = people.current().owner_sql(connection.vendor, f"k.{connection.ops.quote_name('owner_id')}")
-    with connection.cursor() as cursor:
-        _ask(cursor, _statement(connection.vendor, owner_sql or "NULL"), wanted)
-        rows, row = cursor.fetchone()
+    rows, row = _asked(_statement(connection.vendor, owner_sql or "NULL"), wanted)
     return Facts(settings=rows or "{}", row=_parsed(row) if row else None)
+
+
+def _asked(statement: str, wanted: str | None) -> tuple[str | None, ...]:
+    """A pool that gives each transaction another connection is told by Django's own switch for it: nothing is prepared there."""
+    if connection.vendor == "postgresql" and not connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
+        return libpq.fetch_text(connection, _name(statement), statement.replace("%s", "$1"), wanted)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [wanted])
+        return tuple(cursor.fetchone())
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
@@ -186,25 +192,6 @@ def _moment(value: str | None) -> datetime | None:
         return None
     moment = datetime.fromisoformat(value)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-# The connections of PostgreSQL that know the statement, by its name.
-_prepared: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-
-
-def _ask(cursor: Any, statement: str, wanted: str | None) -> None:
-    """Execute the statement, which PostgreSQL plans once a connection: planning takes five times as long as executing.
-
-    A pool that gives each transaction another connection is told by Django's own switch for it.
-    """
-    if connection.vendor != "postgresql" or connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
-        cursor.execute(statement, [wanted])
-        return
-    name = _name(statement)
-    if _prepared.get(connection.connection) != name:
-        cursor.execute(f"PREPARE {name} (text) AS {statement.replace('%s', '$1')}")
-        _prepared[connection.connection] = name
-    cursor.execute(f"EXECUTE {name} (%s)", [wanted])
 
 
 @lru_cache(maxsize=8)

@@ -8,6 +8,8 @@ from typing import Any
 import structlog
 from django.db import connections, transaction
 
+from apps.api import libpq
+
 log = structlog.get_logger(__name__)
 
 
@@ -29,7 +31,7 @@ class _BegunReadOnly(transaction.Atomic):
     def __enter__(self) -> None:
         connection: Any = transaction.get_connection(self.using)
         # The savepoint is what makes the setting final.
-        begin = partial(_execute, connection, "BEGIN READ ONLY; SAVEPOINT tollhouse_guard")
+        begin = partial(libpq.execute, connection, "BEGIN READ ONLY; SAVEPOINT tollhouse_guard")
         connection._start_transaction_under_autocommit = begin
         try:
             super().__enter__()
@@ -46,16 +48,11 @@ def _postgresql(connection: Any) -> Iterator[None]:
     block = transaction.Atomic if inside else _BegunReadOnly
     with block(using=connection.alias, savepoint=True, durable=False):
         if inside:
-            _execute(connection, "SET TRANSACTION READ ONLY")
+            libpq.execute(connection, "SET TRANSACTION READ ONLY")
         try:
             yield
         finally:
             transaction.set_rollback(True, using=connection.alias)
-
-
-def _execute(connection: Any, statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.api import credentials
+from apps.api import credentials, libpq
 from tests.api import factories
 from tests.api.factories import Machine
 
@@ -27,8 +27,7 @@ def test_a_connection_plans_the_statement_once(machine: Machine, postgres_url: s
 
 def test_a_connection_that_forgot_the_statement_is_replaced(machine: Machine, postgres_url: str) -> None:
     machine.call("probe.echo")
-    with connection.cursor() as cursor:
-        cursor.execute("DEALLOCATE ALL")
+    libpq.execute(connection, "DEALLOCATE ALL")
     assert machine.call("probe.echo").status_code == 200
 
 
