@@ -7,6 +7,8 @@ from django.utils.translation import gettext_lazy as _
 class ActivityConfig(AppConfig):
     """A leaf: it imports no other app of this project."""
 
+    # Whatever the host says: the migrations were made with it.
+    default_auto_field = "django.db.models.BigAutoField"
     name = "apps.activity"
     label = "activity"
     verbose_name = _("activity")
