@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -61,6 +61,31 @@ def url(name: str, default: str | None = None) -> str:
     if parts.scheme not in {"http", "https"} or not parts.netloc or parts.path or parts.query or parts.fragment:
         raise ImproperlyConfigured(f"{name} must read https://host or https://host:port.")
     return value
+
+
+def mail_server(name: str, default: str) -> dict[str, str | int | bool]:
+    """Django's e-mail settings from `smtp://user:password@host:port`; `smtps://` is TLS from the first byte, `smtp+tls://` STARTTLS.
+
+    `console://` prints mails. Neither user nor password is part of an error message.
+    """
+    parts = urlsplit(text(name, default))
+    if parts.scheme == "console":
+        return {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}
+    try:
+        port = parts.port or (465 if parts.scheme == "smtps" else 25)
+    except ValueError:
+        port = 0
+    if parts.scheme not in ("smtp", "smtps", "smtp+tls") or not parts.hostname or not port:
+        raise ImproperlyConfigured(f"{name} must read smtp://user:password@host:port, smtps:// or smtp+tls://.")
+    return {
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": port,
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+    }
 
 
 def secrets(name: str, default: str | None = None) -> dict[str, str]:

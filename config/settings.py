@@ -185,9 +185,9 @@ CONTENT_SECURITY_POLICY = {"DIRECTIVES": {**_POLICY, "require-trusted-types-for"
 # The admin's own scripts set inner HTML, and its style sheets carry pictures.
 ADMIN_CONTENT_SECURITY_POLICY = {**_POLICY, "img-src": [SELF, "data:"]}
 
-EMAIL_BACKEND = (
-    "django.core.mail.backends.console.EmailBackend" if DEBUG else "django.core.mail.backends.smtp.EmailBackend"
-)
+vars().update(env.mail_server("EMAIL_URL", "console://" if DEBUG else "smtp://localhost:25"))
+# A mail server that stays silent must not hold a worker for ever.
+EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "tollhouse@example.org")
 
 LOGGING_CONFIG = None

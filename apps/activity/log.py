@@ -13,6 +13,7 @@ from datetime import UTC
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.utils import timezone
@@ -20,7 +21,7 @@ from django.utils import timezone
 from apps.activity import actions
 from apps.activity.models import Entry, Mode
 
-__all__ = ["Actor", "Mode", "verify", "write"]
+__all__ = ["Actor", "Mode", "is_written", "verify", "write"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class Actor:
     name: str = ""
 
 
-def write(
+def write(  # noqa: PLR0913 - the members of an entry
     *,
     action: str,
     module: str = "",
@@ -44,6 +45,7 @@ def write(
     request_id: str = "",
     ip: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    uuid: UUID | None = None,
 ) -> Entry:
     """Add one entry with one INSERT, in the caller's transaction: it commits with the effect or not at all.
 
@@ -52,6 +54,7 @@ def write(
     if not actions.is_declared(action):
         raise ValueError(f"{action!r} is no declared action.")
     entry = Entry(
+        uuid=uuid or uuid4(),
         created_at=timezone.now(),
         action=action,
         module=module,
@@ -70,6 +73,11 @@ def write(
     entry.mac = _mac(entry, settings.ACTIVITY_MAC_KEYS[entry.mac_key_id])
     entry.save()
     return entry
+
+
+def is_written(uuid: UUID) -> bool:
+    """True when the entry that was to get this uuid is committed."""
+    return Entry.objects.filter(pk=uuid).exists()
 
 
 def verify(entry: Entry) -> bool:

@@ -1,6 +1,7 @@
 """The `api.request` entry of a write (RF-10): which tool, by whom, how it ended. Never the input, the preview or the result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
 
 from apps.activity import actions
 from apps.activity import log as activity
@@ -17,6 +18,7 @@ class Audit:
     call: Call
     tool: Tool
     key: VerifiedKey
+    uuid: UUID = field(default_factory=uuid4)
 
     def with_effect(self, outcome: Outcome) -> None:
         """Inside the effect's transaction: entry and effect commit together or not at all."""
@@ -24,12 +26,16 @@ class Audit:
 
     def without_effect(self, outcome: Outcome) -> None:
         """After a call that ended without a commit of its own. A replay of a stored answer leaves none."""
-        if not self.call.settled and not outcome.replayed:
+        if self.call.settled or outcome.replayed:
+            return
+        # A connection that broke during COMMIT may have left the entry of the effect: then that one tells what happened.
+        if not (self.call.unknown and activity.is_written(self.uuid)):
             self._write(outcome)
 
     def _write(self, outcome: Outcome) -> None:
         key, call = self.key, self.call
         activity.write(
+            uuid=self.uuid,
             action=actions.API_REQUEST,
             module=self.tool.module.key,
             mode=activity.Mode.AUTO,

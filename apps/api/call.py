@@ -54,7 +54,7 @@ class Entrance:
 
 @dataclass(frozen=True, kw_only=True)
 class Actor:
-    """Who calls. `caller` is what budgets and records belong to: the key family, or the network of a public caller."""
+    """Who calls. `caller` is what the budget belongs to: the key family, or the network of a public caller (see `callers`)."""
 
     kind: Literal["key", "public"]
     caller: str
@@ -122,6 +122,7 @@ class Call:
     typed: Any = None  # `validate`: the input as the handler takes it
     control: Mapping[str, Any] = field(default_factory=dict)  # `validate`: a write's control fields
     input_hash: str = ""  # `validate`: of a write's input without them
+    extra: Mapping[str, Any] | None = None  # what the host added to the context, asked once
     claim: "Claim | None" = None  # `asked_before`
     confirmation_uuid: UUID | None = None  # `run`: the row that the call made or redeemed
     ran_outside: bool = False  # `run`: an external handler was started

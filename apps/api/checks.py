@@ -143,8 +143,11 @@ def _schema(tool: Tool, label: str, schema: Mapping[str, Any]) -> Found:
     if schema.get("type", "object") != "object":
         yield _error("E011", tool, "its input_schema is no object", 'write "type": "object" at the root')
     taken = set(schema.get("properties", {})) & set(schemas.CONTROL_FIELDS)
-    if tool.is_write and taken:
+    if taken:
         yield _error("E012", tool, f"its field {min(taken)} is one of the gate's own", "rename the field")
+    spread = sorted({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"} & set(schema))
+    if spread:
+        yield _error("E027", tool, f"its input_schema has {spread[0]} at the root", "list every field under properties")
     for where in _open_objects(schema):
         yield _warning("W002", tool, f"the object at {where} is open", 'add "additionalProperties": false')
 
@@ -198,6 +201,8 @@ def _public(tool: Tool) -> Found:
         )
     if tool.client_token is not None and tool.client_token not in _fields(tool):
         yield _error("E016", tool, f"its client token {tool.client_token} is no field", "add the field to the input")
+    elif tool.client_token is not None and _fields(tool)[tool.client_token].get("type") != "string":
+        yield _error("E028", tool, f"its client token {tool.client_token} is no string", "make the field a string")
 
 
 def _words(tool: Tool) -> Found:
@@ -260,10 +265,11 @@ def _unknown_formats(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _open_objects(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Nested objects that declare properties and let any other one in."""
+    """Nested objects that let any property in."""
     for where, node in _nodes(schema):
         closing = (node.get("additionalProperties"), node.get("unevaluatedProperties"))
-        if where and "properties" in node and False not in closing:
+        is_object = node.get("type") == "object" or "properties" in node
+        if where and is_object and closing == (None, None):
             yield where
 
 

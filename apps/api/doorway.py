@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from apps.api import addresses, problems, strict_json
+from apps.api import addresses, key_text, problems, strict_json
 from apps.api.call import Answer, Audience, Call, Entrance, Outcome, Refusal
 from apps.api.problems import Problem
 
@@ -41,7 +41,8 @@ def request_id(request: HttpRequest) -> str:
     found = getattr(request, "request_id", None)
     if found is None:
         sent = request.META.get("HTTP_X_REQUEST_ID", "")
-        found = sent if _SANE_ID.fullmatch(sent) else uuid4().hex
+        is_sane = _SANE_ID.fullmatch(sent) and not key_text.PATTERN.search(sent)
+        found = sent if is_sane else uuid4().hex
         request.request_id = found  # type: ignore[attr-defined]  # Django's requests are open
     return str(found)
 

@@ -107,7 +107,8 @@ def _once(call: Call, work: Callable[[], Outcome | Prompt], *, repeatable: bool,
             state.begun = True
     except BaseException as error:
         if not state.done or outcome is None:
-            if _may_have_happened(state, error):
+            # What is not owed yet, or only a prompt, can't have happened: the call goes on as one whose database went away.
+            if owed and not _is_prompt(outcome) and _may_have_happened(state, error):
                 call.unknown = True
                 raise faults.maybe_committed(replayable=call.claim is not None and call.claim.replayable) from error
             raise
@@ -116,6 +117,10 @@ def _once(call: Call, work: Callable[[], Outcome | Prompt], *, repeatable: bool,
         raise handlers.Odd("the handler meddled with the transaction: it did not commit")
     call.settled = owed
     return outcome
+
+
+def _is_prompt(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Answer) and outcome.outcome != "ok"
 
 
 def _may_have_happened(state: _Commit, error: BaseException) -> bool:

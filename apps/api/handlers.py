@@ -67,9 +67,7 @@ def preview(call: Call, tool: Tool, ctx: Context) -> tuple[dict[str, Any], str]:
 
 
 def is_dangerous(call: Call, tool: Tool, ctx: Context) -> bool:
-    """Whether this call needs a second word. A rule that answers neither yes nor no raises Odd: nothing runs."""
-    if tool.danger is None or tool.danger == "always":
-        return tool.danger == "always"
+    """What the tool's danger rule says of this call. One that answers neither yes nor no raises Odd: nothing runs."""
     found = _called(tool, tool.danger, call.typed, ctx)
     if not isinstance(found, bool):
         raise Odd("danger answers True or False")
@@ -118,6 +116,12 @@ def _object(result: Any) -> dict[str, Any]:
 
 
 def _of_the_host(call: Call) -> Mapping[str, Any]:
+    if call.extra is None:
+        call.extra = _asked(call)
+    return call.extra
+
+
+def _asked(call: Call) -> Mapping[str, Any]:
     name = getattr(settings, "API_REQUEST_CONTEXT", "")
     if not name or call.entrance.http is None:
         return {}

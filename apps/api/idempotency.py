@@ -64,7 +64,7 @@ def claim(call: Call, tool: Tool, key: str | None) -> Claim | Outcome:
     wanted = IdempotencyRecord(
         caller=callers.of(call) or "public",
         tool=tool.name,
-        key=key or f"own-{uuid4().hex}",
+        key=key or f"{IdempotencyRecord.OWN}{uuid4().hex}",
         input_hash=call.input_hash,
         external=tool.is_external,
         actor_name=callers.name(call),
@@ -89,7 +89,7 @@ def _claim(wanted: IdempotencyRecord, *, keep_seconds: int, replayable: bool) ->
         return None
     if record.uuid == wanted.uuid:
         return _running(record, attempt=1, replayable=replayable)
-    if _is_over(record, keep_seconds):
+    if (record.state != State.RUNNING or record.input_hash != wanted.input_hash) and _is_over(record, keep_seconds):
         IdempotencyRecord.objects.filter(pk=record.pk, state=record.state, attempt=record.attempt).delete()
         return None
     if record.input_hash != wanted.input_hash:
@@ -204,7 +204,9 @@ def replay(record: IdempotencyRecord) -> Outcome:
 
 
 @transaction.atomic
-def settle(record: IdempotencyRecord, *, happened: bool, actor: activity.Actor, request_id: str = "") -> bool:
+def settle(
+    record: IdempotencyRecord, *, happened: bool, actor: activity.Actor, request_id: str = "", ip: str | None = None
+) -> bool:
     """The operator's word on an unknown outcome. False when it is not unknown any more: one word, one entry.
 
     Happened: repeats answer that it was settled as done. Did not happen: the record is gone, and a repeat runs.
@@ -224,6 +226,7 @@ def settle(record: IdempotencyRecord, *, happened: bool, actor: activity.Actor, 
             resource_uuid=str(record.pk),
             target=record.tool,
             request_id=request_id,
+            ip=ip,
             metadata={"happened": happened, "caller": record.caller, "first_request_id": record.request_id},
         )
     return bool(changed)
@@ -243,9 +246,13 @@ def mark_lost() -> int:
 
 
 def prune(*, keep_hours: int, batch: int = 1_000) -> int:
-    """Delete records past their time, in batches; how many there were. Running and unknown ones stay."""
+    """Delete records past their time, in batches; how many there were. Unknown ones stay until they are settled.
+
+    A database tool's record that still runs after all that time is a dead worker's; if it is not, its finish is refused.
+    """
     limit = timezone.now() - timedelta(hours=keep_hours)
-    over = Q(state=State.DONE, finished_at__lt=limit) | Q(state=State.WAITING, created_at__lt=limit)
+    ended = Q(state=State.DONE, finished_at__lt=limit) | Q(state=State.WAITING, created_at__lt=limit)
+    over = ended | Q(state=State.RUNNING, external=False, created_at__lt=limit)
     deleted = 0
     while found := list(IdempotencyRecord.objects.filter(over).values_list("pk", flat=True)[:batch]):
         deleted += IdempotencyRecord.objects.filter(over, pk__in=found).delete()[0]
@@ -272,10 +279,17 @@ def _this_attempt(uuid: UUID, attempt: int) -> Any:
 
 
 def _is_over(record: IdempotencyRecord, keep_seconds: int) -> bool:
-    """Kept from finishing (ID-4); one that waits for a word is kept from its beginning."""
+    """Kept from finishing (ID-4); one that did not finish is kept from its beginning."""
     since = record.finished_at if record.state == State.DONE else record.created_at
     over = timezone.now() - timedelta(seconds=keep_seconds)
-    return record.state in (State.DONE, State.WAITING) and since is not None and since < over
+    may_go = record.state in (State.DONE, State.WAITING) or _is_dead(record)
+    return may_go and since is not None and since < over
+
+
+def _is_dead(record: IdempotencyRecord) -> bool:
+    """A database tool's attempt whose process is gone: nothing of it stands."""
+    work = Work(kind="call", uuid=record.uuid, attempt=record.attempt)
+    return record.state == State.RUNNING and not record.external and not lifesigns.is_alive(work)
 
 
 def _keep_seconds(call: Call) -> int:

@@ -1,5 +1,6 @@
 """What a call costs (RL-1), in units of the caller's budget."""
 
+import copy
 from typing import Any
 
 from apps.api.tool import Tool
@@ -18,7 +19,7 @@ def cost(tool: Tool | None, value: Any) -> int:
     if tool is None or not isinstance(value, dict):
         return 1
     if tool.cost is not None:
-        return _declared(tool.cost(value))
+        return _declared(tool.cost(copy.deepcopy(value)))
     if tool.audience != "admin" or not tool.is_write:
         return 1
     counted = min(rows(value), tool.max_items if tool.max_items is not None else MAX_ROWS)

@@ -63,7 +63,12 @@ def closed(schema: Schema, *, write: bool, replay: bool = True, client_token: st
     properties = dict(schema.get("properties", {}))
     if client_token in properties:
         shortest, longest = CLIENT_TOKEN_LENGTH
-        properties[client_token] = {"minLength": shortest, "maxLength": longest, **properties[client_token]}
+        rule = properties[client_token]
+        limits = {
+            "minLength": max(shortest, rule.get("minLength", 0)),
+            "maxLength": min(longest, rule.get("maxLength", longest)),
+        }
+        properties[client_token] = {**rule, **limits}
     if write:
         properties |= {name: rule for name, rule in CONTROL_FIELDS.items() if replay or name != "idempotency_key"}
     return {"type": "object", **schema, "properties": properties, "additionalProperties": False}

@@ -51,13 +51,6 @@ class Form:
         """The validated JSON object as the handler's own type. Raises pydantic.ValidationError."""
         return value if self.adapter is None else self.adapter.validate_python(value)
 
-    def arguments(self, typed: Any) -> dict[str, Any]:
-        """The typed input as a JSON object after defaults, as an approver sees it (AP-1)."""
-        if self.adapter is None:
-            return dict(typed)
-        dumped: dict[str, Any] = self.adapter.dump_python(typed, mode="json")
-        return dumped
-
 
 def form_of(function: Callable[..., Any], *, explicit: bool) -> Form:
     """The form of a handler: `f(input: Model, ctx)`, `f(ctx, *, query: str = "")`, or with an explicit schema `f(input: dict, ctx)`.
@@ -96,9 +89,8 @@ def takes_keywords(function: Callable[..., Any]) -> bool:
 def invoke(function: Callable[..., Any], typed: Any, ctx: object) -> Any:
     """Call a handler, a preview or a danger rule in the form that it has; an async one shares this thread's connections."""
     called = async_to_sync(function) if inspect.iscoroutinefunction(function) else function
-    if isinstance(typed, dict):
-        # The plain dict shares its lists with the schema's defaults and with the next attempt, and handlers change what they get.
-        typed = copy.deepcopy(typed)
+    # Its lists are shared with the schema's defaults, with the preview and with the next attempt, and handlers change what they get.
+    typed = copy.deepcopy(typed)
     if not takes_keywords(function):
         return called(typed, ctx)
     fields = typed if isinstance(typed, dict) else {name: getattr(typed, name) for name in _names(type(typed))}

@@ -1,4 +1,4 @@
-"""What nobody needs any more is deleted here: at start-up, hourly, and by `manage.py sweep`."""
+"""Lost external calls become unknown, and what is past its time is deleted: at start-up, hourly, and by `manage.py sweep`."""
 
 import threading
 from dataclasses import asdict, dataclass

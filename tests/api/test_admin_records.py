@@ -206,7 +206,7 @@ def test_a_running_record_whose_worker_is_gone_says_for_how_long(operator: Clien
 
 
 def test_a_record_without_a_callers_key_says_so(operator: Client) -> None:
-    record = factories.make_record(key="own-" + "0" * 32, request_id="", caller="public")
+    record = factories.make_record(key="\x1f" + "0" * 32, request_id="", caller="public")
     shown = page(operator, details(record))
     assert "none came" in shown
     assert "a visitor" in shown

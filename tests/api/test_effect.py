@@ -15,11 +15,11 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apps.activity.models import Entry
-from apps.api import ToolError, faults
+from apps.api import Module, ToolError, faults
 from apps.api.models import ApiKey, Setting
 from tests.api import factories
 from tests.api.factories import Machine
-from tests.api.shop import Shop, put, stored
+from tests.api.shop import PERMISSION, SCOPE, Shop, put, stored
 
 pytestmark = pytest.mark.sqlite
 
@@ -852,3 +852,30 @@ def test_a_key_that_requires_approval_writes_nothing_yet(shop: Shop) -> None:
     assert careful.call("shop.put", {"name": "a"}).json()["code"] == "unavailable"
     assert careful.call("shop.put", {"name": "a", "dry_run": True}).json()["status"] == "preview"
     assert stored() == []
+
+
+# --- The input of each attempt ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_restart_of_a_typed_handler_sees_the_input_as_it_came(shop: Shop, postgres: Any) -> None:
+    module = Module(key="shop", name="Shop")
+    seen: list[list[int]] = []
+
+    @module.tool("shop.take", scope=SCOPE, permission=PERMISSION, danger=lambda ctx, *, rows: bool(rows.clear()))
+    def take(ctx: Any, *, rows: list[int]) -> dict[str, Any]:
+        seen.append(list(rows))
+        rows.clear()
+        Setting.objects.get(name="a")
+        if len(seen) == 1:
+            postgres.execute("UPDATE api_setting SET value = '2' WHERE name = 'a'")
+        Setting.objects.filter(name="a").update(value=3)
+        return {}
+
+    @take.preview
+    def shown(ctx: Any, *, rows: list[int]) -> Any:
+        return {"summary": "x"}, "fixed"
+
+    machine = shop.open(module)
+    put("a")
+    assert machine.call("shop.take", {"rows": [1, 2]}).status_code == 200
+    assert seen == [[1, 2], [1, 2]]

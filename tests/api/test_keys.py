@@ -737,3 +737,28 @@ def test_a_visitor_pays_for_the_address_that_the_proxy_saw(visitor: Machine, set
 
 def test_the_settings_of_the_suite_are_as_these_tests_read_them() -> None:
     assert (list(settings.API_KEY_PEPPERS), settings.TRUSTED_PROXY_HOPS, settings.DEBUG) == (["test"], 0, False)
+
+
+# --- A URL outside the flow -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_in_a_url_without_a_tool_is_refused_and_marked(machine: Machine) -> None:
+    for path in ("/api/v1/tools/probe.echo", "/api/v1/nothing"):
+        answer = machine.client.get(f"{path}?anything={machine.text}")
+        assert (answer.status_code, answer.json()["code"]) == (400, "credential_in_url")
+    assert machine.client.get("/api/v1/nothing?Token=1").json()["code"] == "credential_in_url"
+    assert machine.key is not None
+    machine.key.refresh_from_db()
+    assert machine.key.exposed_at is not None
+
+
+def test_a_key_as_request_id_or_idempotency_key_is_stored_nowhere(machine: Machine) -> None:
+    answer = machine.call("probe.store", {"name": "a"}, headers={"X-Request-ID": str(machine.text)})
+    assert machine.text not in answer.headers["X-Request-ID"]
+    answer = machine.call("probe.store", {"name": "b"}, headers={"Idempotency-Key": str(machine.text)})
+    assert (answer.status_code, answer.json()["code"]) == (400, "credential_in_body")
+
+
+def test_another_scheme_with_a_comma_is_just_no_key(machine: Machine) -> None:
+    answer = machine.client.get("/api/v1/tools", headers={"Authorization": 'Digest a="b", c="d"'})
+    assert answer.status_code == 401

@@ -279,14 +279,3 @@ def test_another_form_is_refused_by_a_message_that_names_function_and_mend(
     with pytest.raises(SignatureError) as caught:
         form(function)
     assert all(word in str(caught.value) for word in [function.__name__, *words])
-
-
-def test_arguments_after_defaults_are_plain_json() -> None:
-    filled = form(by_model)
-    assert filled.arguments(filled.typed({"sku": "a", "price": "1.0"})) == {
-        "sku": "a",
-        "price": "1.0",
-        "tags": [],
-        "best": None,
-    }
-    assert Form().arguments({"a": 1}) == {"a": 1}

@@ -26,6 +26,19 @@ pytestmark = pytest.mark.sqlite
         (lambda: env.secrets("X"), f"a:{'b:' * 8}", {"a": "b:" * 8}),
         (lambda: env.networks("X"), "10.0.0.0/8, ::1,", [ip_network("10.0.0.0/8"), ip_network("::1/128")]),
         (lambda: env.networks("X"), "", []),
+        (
+            lambda: env.mail_server("X", ""),
+            "smtp+tls://us%40er:p%3Aw@mail.example.org:587",
+            {
+                "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+                "EMAIL_HOST": "mail.example.org",
+                "EMAIL_PORT": 587,
+                "EMAIL_HOST_USER": "us@er",
+                "EMAIL_HOST_PASSWORD": "p:w",
+                "EMAIL_USE_SSL": False,
+                "EMAIL_USE_TLS": True,
+            },
+        ),
     ],
 )
 def test_a_value_is_read_as_its_type(
@@ -39,6 +52,8 @@ def test_a_value_is_read_as_its_type(
 @pytest.mark.parametrize(
     ("read", "value"),
     [
+        (lambda: env.mail_server("X", ""), "http://mail.example.org"),
+        (lambda: env.mail_server("X", ""), "smtp://mail.example.org:many"),
         (lambda: env.text("X"), None),
         (lambda: env.flag("X", default=False), "maybe"),
         (lambda: env.number("X", default=3), "x"),

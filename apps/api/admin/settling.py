@@ -110,10 +110,7 @@ class SettlingAdmin(history.HistoryAdmin):
 
     def _settle(self, request: HttpRequest, unknown: QuerySet[IdempotencyRecord], *, happened: bool) -> None:
         by = acting.of(request)
-        outcomes = [
-            idempotency.settle(record, happened=happened, actor=by["actor"], request_id=by["request_id"])
-            for record in unknown.order_by("pk")
-        ]
+        outcomes = [idempotency.settle(record, happened=happened, **by) for record in unknown.order_by("pk")]
         if settled := outcomes.count(True):
             text = ngettext("%(count)d outcome settled.", "%(count)d outcomes settled.", settled)
             messages.success(request, text % {"count": settled})

@@ -15,6 +15,9 @@ class IdempotencyRecord(models.Model):
         DONE = "done", _("done")
         UNKNOWN = "unknown", _("outcome unknown")
 
+    # What our own keys begin with, and no caller's can: those are printable.
+    OWN = "\x1f"
+
     uuid = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     caller = models.CharField(_("caller"), max_length=80)
     tool = models.CharField(_("tool"), max_length=64)
@@ -56,4 +59,4 @@ class IdempotencyRecord(models.Model):
     @property
     def is_own(self) -> bool:
         """Made for a call that came without a key (ID-3): nobody can repeat it by this one."""
-        return self.key.startswith("own-")
+        return self.key.startswith(self.OWN)

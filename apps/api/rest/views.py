@@ -4,8 +4,6 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -15,16 +13,6 @@ from apps.api.problems import Problem
 from apps.api.rest.parser import StrictJSONParser
 
 
-class _OneForm(BaseContentNegotiation):
-    """JSON in, JSON out, whatever the Accept header wishes."""
-
-    def select_parser(self, request: Request, parsers: Any) -> Any:
-        return parsers[0]
-
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
-        return renderers[0], renderers[0].media_type
-
-
 class GateView(APIView):
     """A lean view: everything that DRF could decide is decided by the gate."""
 
@@ -32,8 +20,6 @@ class GateView(APIView):
     permission_classes = []
     throttle_classes = []
     parser_classes = [StrictJSONParser]
-    renderer_classes = [JSONRenderer]
-    content_negotiation_class = _OneForm
 
     audience: Audience = "admin"
 

@@ -18,18 +18,22 @@ def read_input(call: Call) -> None:
             call.input, call.read_strictly = call.input(), True
         _refuse_key_text(call)
     except Problem as problem:
-        exposure.shows_a_key(call, problem.unread)
+        _shows_a_key(call, problem.unread)
         toll.pay_one(call)
         raise
 
 
 def _refuse_key_text(call: Call) -> None:
     """A key's text anywhere in the input: refused, nothing stored, and a real key is marked as exposed (KY-5)."""
-    for part in strict_json.parts(call.input):
-        if isinstance(part, str) and exposure.shows_a_key(call, part):
+    for part in (call.entrance.idempotency_key, *strict_json.parts(call.input)):
+        if isinstance(part, str) and _shows_a_key(call, part):
             raise Problem(
                 "credential_in_body", "An API key does not belong in the body. Send it as Authorization: Bearer."
             )
+
+
+def _shows_a_key(call: Call, text: str) -> bool:
+    return exposure.shows_a_key(text, request_id=call.entrance.request_id, ip=call.entrance.ip)
 
 
 def look_up(call: Call) -> None:

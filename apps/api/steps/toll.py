@@ -24,6 +24,9 @@ def charge(call: Call) -> None:
     if call.audience == "admin":
         _charge(call, [(_key_bucket(call), price)])
         return
+    if price > _network_bucket(call).budget:
+        # One unit of it is paid already; the rest would wait for ever.
+        raise _never_fits(call, _network_bucket(call).budget)
     token = callers.of(call)
     wanted = [(_token_bucket(call, token), price)] if token else []
     _charge(call, [*wanted, (_network_bucket(call), price - 1)] if price > 1 else wanted)
@@ -51,9 +54,13 @@ def _charge(call: Call, wanted: list[tuple[Bucket, int]]) -> None:
         headers = {"Retry-After": str(verdict.retry_after)}
         raise Problem("rate_limited", "The budget of this minute is spent.", headers=headers)
     budget = min(bucket.budget for bucket, units in wanted if units > bucket.budget)
+    raise _never_fits(call, budget)
+
+
+def _never_fits(call: Call, budget: int) -> Problem:
     fit = pricing.rows_that_fit(call.tool, budget) if call.tool else None
     context: dict[str, Any] = {} if fit is None else {"rows_that_fit": fit}
-    raise Problem("rate_limited", "The call costs more than the whole budget of a minute.", retry="never", **context)
+    return Problem("rate_limited", "The call costs more than the whole budget of a minute.", retry="never", **context)
 
 
 def _key_bucket(call: Call) -> Bucket:

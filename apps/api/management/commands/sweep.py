@@ -1,4 +1,4 @@
-"""`manage.py sweep`: delete what is past its time, for installations without the embedded server's own hourly round."""
+"""`manage.py sweep`: what the embedded server does hourly by itself, for other installations."""
 
 from dataclasses import asdict
 from typing import Any
@@ -9,7 +9,7 @@ from apps.api import sweeps
 
 
 class Command(BaseCommand):
-    help = "Delete idempotency records, confirmations and signs of life that are past their time. Run it hourly."
+    help = "Mark lost external calls as unknown and delete what is past its time. Run it hourly."
 
     def handle(self, **options: Any) -> None:
         for name, count in asdict(sweeps.sweep()).items():
