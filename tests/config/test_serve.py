@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from config import asgi
 from tests.services import Program
 
 
@@ -119,6 +118,9 @@ def status(path: str) -> int:
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
+
+    # Imported late: the module checks the program, and a check may look at the database.
+    from config import asgi
 
     asyncio.run(asgi.application(scope, receive, send))
     return int(sent[0]["status"])
