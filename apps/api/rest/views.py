@@ -26,6 +26,10 @@ class GateView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Nothing to negotiate, to authenticate or to throttle: DRF would look at each of them."""
 
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """The gate's answer is whole: no `Vary`, since nothing varies."""
+        return response
+
     def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
         allowed = {"Allow": ", ".join(self.allowed_methods)}
         return doorway.problem_response(
