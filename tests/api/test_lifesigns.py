@@ -17,9 +17,9 @@ from apps.api.lifesigns import Work
 from apps.api.models import IdempotencyRecord, KeyFamily, Lifesign
 from tests.api import factories, once
 from tests.api.factories import Machine
+from tests.api.held import wait_until
 from tests.api.once import Gate
 from tests.api.probe import WRITE
-from tests.api.test_once_kills import wait_until
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.alone]
 
