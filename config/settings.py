@@ -47,19 +47,21 @@ MIDDLEWARE = [
     "config.edge.RequestId",
     "apps.api.rest.edge.ProblemAnswers",
     "django.middleware.security.SecurityMiddleware",
+    "config.edge.Common",
+    "config.edge.Machines",
+    # From here on for people alone.
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.edge.ContentSecurityPolicy",
-    "config.edge.BrowserSessions",
-    "config.edge.Languages",
-    "config.edge.Common",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "config.edge.SignedInUsers",
-    "config.edge.LivePeople",
-    "config.edge.Messages",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apps.accounts.middleware.LiveSessions",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
-# Where nobody comes with a browser: the middleware for people stands aside.
+# Where nobody comes with a browser (config.edge.Machines).
 MACHINE_PATHS = ("/api/v1/",)
 
 ROOT_URLCONF = "config.urls"
