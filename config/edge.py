@@ -1,6 +1,6 @@
 """Middleware of the whole site: every request has an id, leaves one line, and every page says what it may load.
 
-What only people need (browser session, signed-in user, language, messages) is not there for the paths of machines: it was
+What only people need (browser session, signed-in user, language, messages) stands aside for the paths of machines: it was
 a tenth of the price of their calls, and no call may depend on a cookie.
 """
 
@@ -11,12 +11,15 @@ from typing import Any
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
-from django.core.handlers.base import BaseHandler
-from django.core.handlers.exception import convert_exception_to_response
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.common import CommonMiddleware
+from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
+from apps.accounts.middleware import LiveSessions
 from apps.api import doorway
 
 log = structlog.get_logger("access")
@@ -84,27 +87,43 @@ def is_for_machines(request: HttpRequest) -> bool:
     return request.path.startswith(settings.MACHINE_PATHS)
 
 
-class _ToTheView(BaseHandler):
-    """Django's way from the URL to the view, without any middleware."""
+class _ForPeople:
+    """A middleware that the calls of machines pass by."""
 
-    _view_middleware = _template_response_middleware = _exception_middleware = ()
-
-
-class Machines:
-    """The calls of machines go from here to their views: what stands behind this in the list is for people."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-        way: Any = _ToTheView()
-        self.view: Any = convert_exception_to_response(way._get_response)
+    get_response: Any
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not is_for_machines(request):
-            return self.get_response(request)
-        # Not the language of the thread's request before. A handler that answers in words asks its context for one.
-        translation.activate(settings.LANGUAGE_CODE)
-        answer: HttpResponseBase = self.view(request)
+        if is_for_machines(request):
+            passed: HttpResponseBase = self.get_response(request)
+            return passed
+        answer: HttpResponseBase = super().__call__(request)  # type: ignore[misc]  # of the middleware that it stands before
         return answer
+
+
+class BrowserSessions(_ForPeople, SessionMiddleware):
+    """Django's browser sessions."""
+
+
+class SignedInUsers(_ForPeople, AuthenticationMiddleware):
+    """Django's user of the browser session."""
+
+
+class LivePeople(_ForPeople, LiveSessions):
+    """The user, as long as their session row lives."""
+
+
+class Messages(_ForPeople, MessageMiddleware):
+    """Django's messages."""
+
+
+class Languages(_ForPeople, LocaleMiddleware):
+    """Pages speak the visitor's language, machines are told English; a handler that answers in words asks its context."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Nothing of the language of the thread's request before stays."""
+        if is_for_machines(request):
+            translation.activate(settings.LANGUAGE_CODE)
+        return super().__call__(request)
 
 
 class Common(CommonMiddleware):

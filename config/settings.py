@@ -47,21 +47,19 @@ MIDDLEWARE = [
     "config.edge.RequestId",
     "apps.api.rest.edge.ProblemAnswers",
     "django.middleware.security.SecurityMiddleware",
-    "config.edge.Common",
-    "config.edge.Machines",
-    # From here on for people alone.
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.edge.ContentSecurityPolicy",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "config.edge.BrowserSessions",
+    "config.edge.Languages",
+    "config.edge.Common",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "apps.accounts.middleware.LiveSessions",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "config.edge.SignedInUsers",
+    "config.edge.LivePeople",
+    "config.edge.Messages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
-# Where nobody comes with a browser (config.edge.Machines).
+# Where nobody comes with a browser: the middleware for people stands aside.
 MACHINE_PATHS = ("/api/v1/",)
 
 ROOT_URLCONF = "config.urls"
