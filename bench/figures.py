@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One line. `ratio` is of `value` to `baseline`; `met` is None where the specification wants nothing."""
+    """One line. `value` and `baseline` are medians of the rounds, `ratio` compares them; `met` is None where nothing is wanted."""
 
     requirement: str
     name: str
@@ -23,6 +23,11 @@ class Figure:
 def median(values: Iterable[float]) -> float:
     """Of the rounds."""
     return statistics.median(values)
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Median of the ratios of rounds that stood beside each other: other work on the machine comes and goes, and meets both."""
+    return median(one / other for one, other in zip(ours, theirs, strict=True))
 
 
 def table(figures: Sequence[Figure]) -> str:
