@@ -12,11 +12,8 @@ from uuid import UUID, uuid4
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import Q
 from django.utils import timezone
 
-from apps.activity import actions
-from apps.activity import log as activity
 from apps.api import callers, faults, lifesigns
 from apps.api.call import REPLAYED, Answer, Call, Outcome, Refusal
 from apps.api.lifesigns import Work
@@ -120,7 +117,7 @@ def _overtake(record: IdempotencyRecord) -> Claim | Problem | None:
         return in_progress()
     if not record.external:
         return _move_on(record)
-    moved = _this_attempt(record.uuid, record.attempt).update(state=State.UNKNOWN)
+    moved = this_attempt(record.uuid, record.attempt).update(state=State.UNKNOWN)
     return outcome_unknown() if moved else None
 
 
@@ -140,7 +137,7 @@ def _running(record: IdempotencyRecord, *, attempt: int, replayable: bool = True
 
 def must_be_current(claim: Claim) -> None:
     """The first question of the effect's transaction: has nobody overtaken this attempt?"""
-    if not _this_attempt(claim.uuid, claim.attempt).exists():
+    if not this_attempt(claim.uuid, claim.attempt).exists():
         raise in_progress()
 
 
@@ -152,7 +149,7 @@ def finish(claim: Claim, outcome: Outcome) -> None:
 
 def _finish(claim: Claim, outcome: Outcome) -> int:
     """How many rows it changed: none when the attempt was overtaken."""
-    mine = _this_attempt(claim.uuid, claim.attempt)
+    mine = this_attempt(claim.uuid, claim.attempt)
     if isinstance(outcome, Answer) and outcome.outcome != "ok":
         return _wait(claim)
     status = outcome.status if isinstance(outcome, Refusal) else 200
@@ -164,7 +161,7 @@ def _finish(claim: Claim, outcome: Outcome) -> int:
 
 def _wait(claim: Claim) -> int:
     """The hash is kept for the repeat with the code. A key of our own goes: nobody can repeat it."""
-    mine = _this_attempt(claim.uuid, claim.attempt)
+    mine = this_attempt(claim.uuid, claim.attempt)
     return int(mine.update(state=State.WAITING)) if claim.replayable else _deleted(mine)
 
 
@@ -177,7 +174,7 @@ def release(claim: Claim, outcome: Outcome, *, ran: bool) -> None:
 
     `ran`: the handler of an external tool was started. A refusal of step 8 keeps the hash and no answer; a fault leaves no record.
     """
-    mine = _this_attempt(claim.uuid, claim.attempt)
+    mine = this_attempt(claim.uuid, claim.attempt)
     if claim.external and ran:
         mine.update(state=State.UNKNOWN)
     elif isinstance(outcome, Refusal) and (
@@ -203,62 +200,6 @@ def replay(record: IdempotencyRecord) -> Outcome:
     )
 
 
-@transaction.atomic
-def settle(
-    record: IdempotencyRecord, *, happened: bool, actor: activity.Actor, request_id: str = "", ip: str | None = None
-) -> bool:
-    """The operator's word on an unknown outcome. False when it is not unknown any more: one word, one entry.
-
-    Happened: repeats answer that it was settled as done. Did not happen: the record is gone, and a repeat runs.
-    """
-    unknown = IdempotencyRecord.objects.filter(pk=record.pk, state=State.UNKNOWN, attempt=record.attempt)
-    if happened:
-        changed = unknown.update(state=State.DONE, status=200, body=_SETTLED, finished_at=timezone.now())
-    else:
-        changed, _ = unknown.delete()
-    if changed:
-        activity.write(
-            action=actions.API_IDEMPOTENCY_SETTLED,
-            module="api",
-            mode=activity.Mode.MANUAL,
-            actor=actor,
-            resource_type="idempotency_record",
-            resource_uuid=str(record.pk),
-            target=record.tool,
-            request_id=request_id,
-            ip=ip,
-            metadata={"happened": happened, "caller": record.caller, "first_request_id": record.request_id},
-        )
-    return bool(changed)
-
-
-_SETTLED = b'{"status":"settled_as_done"}'
-
-
-def mark_lost() -> int:
-    """Show the operator every external write whose worker died: a repeat would find it unknown, but not each has one. How many."""
-    lost = [
-        record
-        for record in IdempotencyRecord.objects.filter(state=State.RUNNING, external=True)
-        if not lifesigns.is_alive(Work(kind="call", uuid=record.uuid, attempt=record.attempt))
-    ]
-    return sum(_this_attempt(record.uuid, record.attempt).update(state=State.UNKNOWN) for record in lost)
-
-
-def prune(*, keep_hours: int, batch: int = 1_000) -> int:
-    """Delete records past their time, in batches; how many there were. Unknown ones stay until they are settled.
-
-    A database tool's record that still runs after all that time is a dead worker's; if it is not, its finish is refused.
-    """
-    limit = timezone.now() - timedelta(hours=keep_hours)
-    ended = Q(state=State.DONE, finished_at__lt=limit) | Q(state=State.WAITING, created_at__lt=limit)
-    over = ended | Q(state=State.RUNNING, external=False, created_at__lt=limit)
-    deleted = 0
-    while found := list(IdempotencyRecord.objects.filter(over).values_list("pk", flat=True)[:batch]):
-        deleted += IdempotencyRecord.objects.filter(over, pk__in=found).delete()[0]
-    return deleted
-
-
 def in_progress() -> Problem:
     return Problem(
         "idempotency_in_progress",
@@ -274,7 +215,8 @@ def outcome_unknown() -> Problem:
     )
 
 
-def _this_attempt(uuid: UUID, attempt: int) -> Any:
+def this_attempt(uuid: UUID, attempt: int) -> Any:
+    """The record while this attempt of it runs: what every conditional change is made through."""
     return IdempotencyRecord.objects.filter(pk=uuid, attempt=attempt, state=State.RUNNING)
 
 
@@ -282,11 +224,11 @@ def _is_over(record: IdempotencyRecord, keep_seconds: int) -> bool:
     """Kept from finishing (ID-4); one that did not finish is kept from its beginning."""
     since = record.finished_at if record.state == State.DONE else record.created_at
     over = timezone.now() - timedelta(seconds=keep_seconds)
-    may_go = record.state in (State.DONE, State.WAITING) or _is_dead(record)
+    may_go = record.state in (State.DONE, State.WAITING) or is_dead(record)
     return may_go and since is not None and since < over
 
 
-def _is_dead(record: IdempotencyRecord) -> bool:
+def is_dead(record: IdempotencyRecord) -> bool:
     """A database tool's attempt whose process is gone: nothing of it stands."""
     work = Work(kind="call", uuid=record.uuid, attempt=record.attempt)
     return record.state == State.RUNNING and not record.external and not lifesigns.is_alive(work)

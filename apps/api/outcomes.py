@@ -16,10 +16,12 @@ def refusal(call: Call, problem: Problem) -> Refusal:
 
 
 def declared(call: Call, problem: Problem) -> Refusal:
-    """The handler's own refusal. Where it is stored, the same key would only bring it again, so that can't be the advice."""
+    """The handler's own refusal. Where it is stored the same key would only bring it again, and a code that is spent is no use again."""
     claim = call.claim
     is_stored = claim is not None and (claim.external or problem.kind.status < 500)
-    if is_stored and problem.retry == "same_key":
+    if problem.retry == "same_key" and "confirm_token" in call.control:
+        problem.retry = "never"
+    elif problem.retry == "same_key" and is_stored:
         problem.retry = "new_key"
     return refusal(call, problem)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import structlog
 from django.db import connection, connections
 
-from apps.api import confirmations, credentials, idempotency, lifesigns, switches
+from apps.api import confirmations, credentials, lifesigns, records, switches
 
 log = structlog.get_logger(__name__)
 
@@ -27,13 +27,15 @@ class Swept:
 def sweep(*, is_server: bool = False) -> Swept:
     """Mark what was lost (ID-3), and delete what is past the time that the settings keep it for.
 
-    On SQLite only the server's own process knows who is at work, so any other one takes nothing for lost.
+    On SQLite only the server's own process knows who is at work, so any other one takes nothing for lost or dead.
     """
     can_tell = is_server or connection.vendor != "sqlite"
     kept = switches.parse(credentials.read(None).settings)
+    hours = kept.idempotency_retention
+    dead = records.forget_dead(keep_hours=hours) if can_tell else 0
     return Swept(
-        lost_calls=idempotency.mark_lost() if can_tell else 0,
-        idempotency_records=idempotency.prune(keep_hours=kept.idempotency_retention),
+        lost_calls=records.mark_lost() if can_tell else 0,
+        idempotency_records=dead + records.prune(keep_hours=hours),
         confirmations=confirmations.prune(keep_days=kept.confirmation_retention),
         lifesigns=lifesigns.prune(),
     )

@@ -77,7 +77,9 @@ def delete(steps: Sequence[Step], *, request_id: str) -> None:
             connection.check_constraints([StockRequest._meta.db_table])
     except IntegrityError:
         raise ToolError(
-            "conflict", "Somebody asked for one of these products just now. Repeat the call.", reason="serialization"
+            "conflict",
+            "Somebody asked for one of these products just now. Call again for a new preview.",
+            reason="serialization",
         ) from None
 
 

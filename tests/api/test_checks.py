@@ -298,3 +298,32 @@ def test_atomic_requests_is_an_error_on_every_alias(monkeypatch: pytest.MonkeyPa
 def test_keys_need_a_pepper() -> None:
     with override_settings(API_KEY_PEPPERS={}):
         assert [message.id for message in checks.check_settings()] == ["api.E021"]
+
+
+@pytest.mark.parametrize("word", ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"])
+def test_a_field_that_stands_beside_the_properties_of_the_root_is_named(word: str) -> None:
+    module = trap()
+    rules: dict[str, Any] = {
+        "$ref": "#/$defs/Input",
+        "if": {"required": ["a"]},
+        "patternProperties": {"^[a-z]+$": {"type": "string"}},
+    }
+    root = {"type": "object", "$defs": {"Input": {"type": "object"}}, word: rules.get(word, [{"type": "object"}])}
+    read(module, function=explicit, input_schema=root)
+    (message,) = [message for message in found(module) if message.id == "api.E027"]
+    assert "trap.read_it" in message.msg
+    assert word in message.msg
+
+
+def test_a_client_token_that_is_no_string_is_named() -> None:
+    module = trap()
+    given = {"type": "object", "properties": {"visitor": {"type": "integer"}}}
+    public: dict[str, Any] = {"audience": "public", "scope": None, "permission": None, "client_token": "visitor"}
+    read(module, function=explicit, input_schema=given, **public)
+    assert [message.id for message in found(module)] == ["api.E028"]
+
+
+def test_a_read_that_declares_a_control_field_of_its_own_is_named() -> None:
+    module = trap()
+    schema(module, dry_run={"type": "boolean"})
+    assert "api.E012" in [message.id for message in found(module)]

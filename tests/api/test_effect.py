@@ -11,7 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apps.activity.models import Entry
@@ -731,6 +731,27 @@ def test_a_connection_killed_at_the_commit_may_have_committed(shop: Shop, postgr
     assert "may have happened" in answer.json()["detail"]
     assert stored() == []
     assert is_well(machine)
+
+
+def test_a_commit_whose_answer_was_lost_leaves_the_entry_of_the_effect_alone(
+    shop: Shop, postgres: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    django: Any = connections["default"]
+
+    def lose_the_answer() -> None:
+        del django._commit
+        django._commit()
+        django.connection.close()
+        raise OperationalError("the connection was lost")
+
+    def handler(given: Any, ctx: Any) -> Any:
+        django._commit = lose_the_answer
+        return {"done": put("a")}
+
+    answer = shop.write(handler).call("shop.run")
+    assert (answer.status_code, answer.json()["retry"]) == (503, "never")
+    assert (stored(), outcomes()) == (["a"], [("ok", None)])
+    assert "not_finished" not in [line["event"] for line in events(caplog)]
 
 
 def test_an_idle_connection_that_was_killed_is_replaced_without_a_word(shop: Shop, postgres: Any) -> None:

@@ -8,7 +8,7 @@ from django.db import OperationalError, connection
 
 from apps.activity import log as activity
 from apps.activity.models import Entry
-from apps.api import ToolError, idempotency, lifesigns, registry
+from apps.api import ToolError, lifesigns, records, registry
 from apps.api.lifesigns import Work
 from apps.api.models import Confirmation, IdempotencyRecord
 from tests.api import factories
@@ -208,8 +208,8 @@ def test_a_finish_that_finds_its_attempt_gone_is_unknown(
 def test_a_lost_call_is_shown_to_the_operator_and_one_that_runs_is_not(post: Post) -> None:
     rows = [factories.make_record(state=State.RUNNING, external=external) for external in (True, True, False)]
     lifesigns.begin(Work(kind="call", uuid=rows[0].uuid, attempt=1))
-    assert idempotency.mark_lost() == 1
+    assert records.mark_lost() == 1
     for row in rows:
         row.refresh_from_db()
     assert [row.state for row in rows] == ["running", "unknown", "running"]
-    assert idempotency.mark_lost() == 0
+    assert records.mark_lost() == 0

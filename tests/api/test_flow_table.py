@@ -686,6 +686,15 @@ def test_a_price_above_the_whole_budget_says_how_many_rows_fit(shop: Shop) -> No
     assert machine.call("shop.write", {"rows": [0] * 100}).status_code == 200
 
 
+def test_a_visitors_price_above_the_whole_budget_of_the_network_never_fits(door: Door) -> None:
+    answer = door.public("shop.browse", {"rows": [0] * 61})
+    assert (answer.status_code, answer.json()["retry"]) == (429, "never")
+    assert "Retry-After" not in answer.headers
+    assert door.spent()["network"] == 1
+    fitting = Door(machine=door.machine, visitor=door.visitor)
+    assert fitting.public("shop.browse", {"rows": [0] * 60}).status_code == 200
+
+
 def test_the_last_unit_is_usable_and_a_refused_charge_takes_nothing(door: Door) -> None:
     door.leave("key", 2)
     assert door.key("shop.write", ROWS_120).status_code == 429

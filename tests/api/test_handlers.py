@@ -131,6 +131,22 @@ def test_the_context_tells_a_handler_about_its_call(shop: Shop, settings: Settin
     }
 
 
+_asked: list[str] = []
+
+
+def counting(request: HttpRequest) -> dict[str, Any]:
+    _asked.append(request.path)
+    return {"number": len(_asked)}
+
+
+def test_the_host_is_asked_once_a_call_however_often_its_module_is(shop: Shop, settings: Settings) -> None:
+    settings.API_REQUEST_CONTEXT = f"{__name__}.counting"
+    _asked.clear()
+    machine = shop.write(lambda given, ctx: dict(ctx.extra), danger=lambda given, ctx: False)
+    assert machine.call("shop.run").json() == {"number": 1}
+    assert len(_asked) == 1
+
+
 def test_a_host_function_that_fails_runs_nothing(shop: Shop, settings: Settings) -> None:
     settings.API_REQUEST_CONTEXT = f"{__name__}.tenant"
     machine = shop.write(lambda given, ctx: {"name": put("a")})

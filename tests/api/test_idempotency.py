@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.activity import log as activity
 from apps.activity.models import Entry
-from apps.api import Module, ToolError, canonical, idempotency, keys, lifesigns, registry
+from apps.api import Module, ToolError, canonical, idempotency, keys, lifesigns, records, registry
 from apps.api.call import Answer, Refusal
 from apps.api.lifesigns import Work
 from apps.api.models import Confirmation, IdempotencyRecord, KeyFamily, Lifesign, Setting
@@ -613,8 +613,8 @@ def _broken(*_: object, **__: object) -> Any:
 def test_the_operators_word_ends_the_unknown(shop: Shop, happened: bool, answer: str) -> None:
     counter = Counter(shop, reach="external")
     record = counter.record(state=State.UNKNOWN, external=True)
-    assert idempotency.settle(record, happened=happened, actor=factories.SYSTEM)
-    assert not idempotency.settle(record, happened=not happened, actor=factories.SYSTEM)
+    assert records.settle(record, happened=happened, actor=factories.SYSTEM)
+    assert not records.settle(record, happened=not happened, actor=factories.SYSTEM)
     assert told(counter.call({"n": 1, "idempotency_key": "k"})) == answer
     entry = Entry.objects.get(action="api.idempotency_settled")
     assert (entry.metadata["happened"], entry.target) == (happened, "shop.run")
@@ -624,7 +624,7 @@ def test_only_the_unknown_can_be_settled(counter: Counter) -> None:
     for number, state in enumerate(set(State) - {State.UNKNOWN}):
         record = counter.record(key=str(number), state=state)
         for happened in (True, False):
-            assert not idempotency.settle(record, happened=happened, actor=factories.SYSTEM)
+            assert not records.settle(record, happened=happened, actor=factories.SYSTEM)
     assert IdempotencyRecord.objects.count() == 3
     assert not Entry.objects.filter(action="api.idempotency_settled").exists()
 
@@ -670,3 +670,28 @@ def test_a_late_end_of_an_overtaken_attempt_leaves_the_record_to_the_later_one(c
         idempotency.release(late, Refusal(problem=Problem(code, "x"), body=b"{}"), ran=False)
     record.refresh_from_db()
     assert (record.state, record.attempt) == ("running", 2)
+
+
+def test_the_entry_of_a_settled_record_says_from_where(transactional_db: None) -> None:
+    record = factories.make_record(state="unknown")
+    assert records.settle(record, happened=True, actor=factories.SYSTEM, ip="192.0.2.7")
+    assert Entry.objects.get(action="api.idempotency_settled").ip == "192.0.2.7"
+
+
+def test_a_run_that_still_lives_is_not_forgotten_however_old_its_record_is(transactional_db: None) -> None:
+    old = timezone.now() - timedelta(hours=100)
+    living, _ = (factories.make_record(state="running") for _ in range(2))
+    IdempotencyRecord.objects.update(created_at=old)
+    lifesigns.begin(Work(kind="call", uuid=living.uuid, attempt=living.attempt))
+    assert records.forget_dead(keep_hours=72) == 1
+    assert list(IdempotencyRecord.objects.values_list("pk", flat=True)) == [living.pk]
+
+
+def test_a_refusal_after_a_spent_code_does_not_ask_for_a_repeat(shop: Shop) -> None:
+    def handler(given: Any, ctx: Any) -> Any:
+        raise ToolError("conflict", "Somebody was faster.", reason="serialization")
+
+    machine = shop.write(handler, danger="always")
+    code = machine.call("shop.run").json()["confirm_token"]
+    answer = machine.call("shop.run", {"confirm_token": code})
+    assert (answer.status_code, answer.json()["retry"]) == (409, "never")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from apps.activity import log as activity
 from apps.activity.models import Entry
-from apps.api import ToolError, confirmations, idempotency, lifesigns
+from apps.api import ToolError, confirmations, idempotency, lifesigns, records
 from apps.api.models import Confirmation, IdempotencyRecord, KeyFamily
 from tests.api.shop import Shop, harmless
 
@@ -217,7 +217,7 @@ def test_an_external_effect_is_never_repeated_with_its_key(outside: World, steps
         if happened:
             assert set(IdempotencyRecord.objects.values_list("key", flat=True)) >= known
     assert all(times <= 1 for times in ran.values()), ran
-    idempotency.mark_lost()
+    records.mark_lost()
     assert not IdempotencyRecord.objects.filter(state="running").exists()
     assert IdempotencyRecord.objects.filter(state__in=("done", "unknown")).count() >= outside.ran
 

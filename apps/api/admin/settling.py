@@ -12,7 +12,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.api import idempotency
+from apps.api import records
 from apps.api.admin import acting, history
 from apps.api.models import IdempotencyRecord
 
@@ -110,7 +110,7 @@ class SettlingAdmin(history.HistoryAdmin):
 
     def _settle(self, request: HttpRequest, unknown: QuerySet[IdempotencyRecord], *, happened: bool) -> None:
         by = acting.of(request)
-        outcomes = [idempotency.settle(record, happened=happened, **by) for record in unknown.order_by("pk")]
+        outcomes = [records.settle(record, happened=happened, **by) for record in unknown.order_by("pk")]
         if settled := outcomes.count(True):
             text = ngettext("%(count)d outcome settled.", "%(count)d outcomes settled.", settled)
             messages.success(request, text % {"count": settled})
