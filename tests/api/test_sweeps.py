@@ -44,14 +44,20 @@ def test_the_command_deletes_what_is_past_its_time_and_says_how_much() -> None:
     for days in (2, 0):
         Lifesign.objects.create(kind="call", uuid=uuid4(), attempt=1, seen_at=timezone.now() - timedelta(days=days))
 
-    assert run() == "lost_calls 0\nidempotency_records 3\nconfirmations 1\nlifesigns 1\n"
-    assert sorted(IdempotencyRecord.objects.values_list("state", flat=True)) == [
-        "done",
-        "unknown",
-        "waiting",
-    ]
+    # The command can't tell on SQLite whether the server still runs the old call: only the server forgets that one.
+    unsure = ["running"] if connection.vendor == "sqlite" else []
+    records = 3 - len(unsure)
+    assert run() == f"lost_calls 0\nidempotency_records {records}\nconfirmations 1\nlifesigns 1\n"
+    assert sorted(IdempotencyRecord.objects.values_list("state", flat=True)) == sorted(
+        [*unsure, "done", "unknown", "waiting"]
+    )
     assert (Confirmation.objects.count(), Lifesign.objects.count()) == (1, 1)
     assert run() == "lost_calls 0\nidempotency_records 0\nconfirmations 0\nlifesigns 0\n"
+
+
+def test_the_server_itself_forgets_the_old_call_of_a_dead_worker() -> None:
+    make_records(running=timedelta(hours=73))
+    assert sweeps.sweep(is_server=True).idempotency_records == 1
 
 
 def test_the_settings_say_how_long() -> None:
