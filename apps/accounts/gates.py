@@ -5,6 +5,8 @@ from enum import StrEnum
 
 
 class Refusal(StrEnum):
+    """Each value is one of the gate's reasons (`apps.api.people.Refused`)."""
+
     INACTIVE = "inactive"
     UNCONFIRMED = "unconfirmed"
     REFERRAL_REQUIRED = "referral_required"

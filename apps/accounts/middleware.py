@@ -34,10 +34,11 @@ def _person(request: HttpRequest) -> User | AnonymousUser:
     if not isinstance(user, User):
         return AnonymousUser()
     ref = sessions.carried(request)
-    if ref is None or not sessions.is_live(ref, now=timezone.now()):
+    session = None if ref is None else sessions.live(ref, now=timezone.now())
+    if session is None:
         request.session.flush()
         return AnonymousUser()
-    user.live_session_uuid = ref.session_uuid
+    user.live_session, user.live_session_uuid = session, session.pk
     return user
 
 

@@ -64,6 +64,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     # Never stored, set by whoever loads the row: the live session that the person is here with, and who changes them.
+    live_session: "LiveSession | None" = None
     live_session_uuid: uuid.UUID | None = None
     changed_by: "User | None" = None
     _password: str | None  # Django's: the new password's text until save() is over

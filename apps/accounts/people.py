@@ -5,16 +5,23 @@ models' own; a test holds it to what Django's permission backend says.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models
+from django.db.models import Exists, JSONField, OuterRef, Q, Value
+from django.db.models.expressions import RawSQL
+from django.http import HttpRequest
+from django.utils import timezone
 
-from apps.accounts import gates
-from apps.accounts.models import User
-from apps.api.people import Scope
+from apps.accounts import gates, impersonation
+from apps.accounts.models import LiveSession, User
+from apps.accounts.sessions import SessionRef
+from apps.api.people import Refused, Scope, Session
 from apps.api.switches import Switches
 
 # Per vendor: an object from name/value pairs, and a list from the rows of a subquery.
@@ -53,19 +60,68 @@ def owner_sql(vendor: str, owner: str) -> str | None:
 def owner_scope(owner_id: object, facts: Mapping[str, Any] | None, switches: Switches) -> Scope | None:
     """The owner's full scope, or None when a gate is shut. Without facts they are read here."""
     facts = _facts(owner_id) if facts is None else facts
-    if facts is None:
+    if facts is None or _gate(facts, switches):
         return None
+    return _scope(owner_id, facts)
+
+
+def session(ref: object, switches: Switches) -> Session | Refused:
+    """What the session may do now (PS-3), with one query, and another one for the rights of the role that it acts as."""
+    row = _live_row(ref)
+    if row is None:
+        return "session_gone"
+    if row.user_id != cast(SessionRef, ref).user_uuid:
+        return "mismatch"
+    facts = cast("Mapping[str, Any] | None", row.facts) or _facts(row.user_id)
+    if facts is None:
+        return "session_gone"
+    if refusal := _gate(facts, switches):
+        return refusal.value
+    if row.impersonator is not None and not impersonation.may_go_on(row.impersonator):
+        return "session_gone"
+    scope = _scope(row.user_id, facts)
+    if row.acting_role_id is not None:
+        # Rights given to the person directly belong to no role, and being the owner is a role of its own.
+        scope = replace(scope, is_superuser=False, permissions=_role_permissions(row.acting_role_id))
+    return Session(scope=scope, is_impersonated=row.impersonator_id is not None)
+
+
+def is_impersonated(request: HttpRequest) -> bool:
+    """Whether somebody looks at the site as the person of this request."""
+    return impersonation.impersonator(request) is not None
+
+
+def _live_row(ref: object) -> Any:
+    """The open row with its person's facts. A session that acts as a role which the person has lost is none."""
+    if not isinstance(ref, SessionRef) or not isinstance(ref.session_uuid, UUID) or not isinstance(ref.user_uuid, UUID):
+        return None
+    sql = owner_sql(connection.vendor, f"{_table(LiveSession)}.{_column(LiveSession, 'user')}")
+    facts = Value(None, output_field=JSONField()) if sql is None else RawSQL(sql, (), output_field=JSONField())  # noqa: S611
+    member = User.groups.through.objects.filter(user_id=OuterRef("user_id"), group_id=OuterRef("acting_role_id"))
+    rows = LiveSession.objects.filter(pk=ref.session_uuid, ended_at=None, expires_at__gt=timezone.now())
+    rows = rows.filter(Q(acting_role=None) | Exists(member))
+    return rows.select_related("impersonator").annotate(facts=facts).first()
+
+
+def _role_permissions(role: int) -> frozenset[str]:
+    granted = Permission.objects.filter(group=role).values_list("content_type__app_label", "codename").order_by("pk")
+    return frozenset(f"{app}.{codename}" for app, codename in granted)
+
+
+def _gate(facts: Mapping[str, Any], switches: Switches) -> gates.Refusal | None:
     standing = gates.Standing(
         is_active=bool(facts["is_active"]),
         email_confirmed=bool(facts["email_confirmed"]),
         referral_given=bool(facts["referral_given"]),
     )
-    if gates.refusal(
+    return gates.refusal(
         standing, email_required=switches.accounts_email_required, referral_required=switches.accounts_referral_required
-    ):
-        return None
+    )
+
+
+def _scope(person_id: object, facts: Mapping[str, Any]) -> Scope:
     return Scope(
-        person_id=str(User._meta.pk.to_python(owner_id)),
+        person_id=str(User._meta.pk.to_python(person_id)),
         name=facts["name"] or facts["email"],
         is_superuser=bool(facts["is_superuser"]),
         permissions=frozenset(facts["permissions"] or ()),

@@ -95,13 +95,13 @@ def expire(sessions: QuerySet[LiveSession], *, now: datetime) -> int:
     return end(sessions.filter(expires_at__lte=now), reason=Reason.EXPIRED, by=SYSTEM, now=now)
 
 
-def is_live(ref: SessionRef, *, now: datetime) -> bool:
-    """Whether the row is this person's, open and within its time: one query. An expired one is ended in passing."""
+def live(ref: SessionRef, *, now: datetime) -> LiveSession | None:
+    """The row, when it is this person's, open and within its time: one query. An expired one is ended in passing."""
     rows = LiveSession.objects.filter(pk=ref.session_uuid, user=ref.user_uuid)
-    if _open(rows).filter(expires_at__gt=now).exists():
-        return True
-    expire(rows, now=now)
-    return False
+    found = _open(rows).filter(expires_at__gt=now).select_related("impersonator", "acting_role").first()
+    if found is None:
+        expire(rows, now=now)
+    return found
 
 
 def reference(request: HttpRequest) -> SessionRef | None:

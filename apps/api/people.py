@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.http import HttpRequest
 
 if TYPE_CHECKING:
     from apps.api.switches import Switches
@@ -29,6 +30,18 @@ class Scope:
         return self.is_superuser or permissions <= self.permissions
 
 
+# Why a session may not act now (PS-3). A reference that is none at all stands for no session either.
+Refused = Literal["session_gone", "mismatch", "inactive", "unconfirmed", "referral_required"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A live session that may act now. `scope` is the person's, narrowed to the role that the session acts as."""
+
+    scope: Scope
+    is_impersonated: bool = False
+
+
 class People(Protocol):
     """What the gate asks about people. A module with these functions is one."""
 
@@ -40,6 +53,12 @@ class People(Protocol):
 
     def owner_scope(self, owner_id: object, facts: Mapping[str, Any] | None, switches: "Switches") -> Scope | None:
         """The owner's full scope, or None when the owner may not act now (PS-3's gates)."""
+
+    def session(self, ref: object, switches: "Switches") -> Session | Refused:
+        """What the reference stands for at this moment, or the reason why it may not act. Never raises for an odd reference."""
+
+    def is_impersonated(self, request: HttpRequest) -> bool:
+        """Whether somebody looks at the site as the person of this request (PS-6)."""
 
 
 class DefaultPeople:
@@ -58,6 +77,12 @@ class DefaultPeople:
             is_superuser=bool(getattr(user, "is_superuser", False)),
             permissions=frozenset(user.get_all_permissions()) if hasattr(user, "get_all_permissions") else frozenset(),
         )
+
+    def session(self, ref: object, switches: "Switches") -> Session | Refused:
+        return "session_gone"
+
+    def is_impersonated(self, request: HttpRequest) -> bool:
+        return False
 
 
 _default = DefaultPeople()

@@ -16,6 +16,16 @@ def held(scope: Scope, wanted: Iterable[str], switches: Switches) -> frozenset[s
     return frozenset(name for name in wanted if name in needed and scope.can_all(needed[name]))
 
 
+def held_by_person(scope: Scope, switches: Switches) -> frozenset[str]:
+    """Every API scope that the person holds."""
+    return held(scope, _needed(registry.current(), switches), switches)
+
+
+def person_may_call(scope: Scope, held: frozenset[str], tool: Tool) -> bool:
+    """Whether a session with this scope may call an open tool: by its API scope and its own permission (LS-1). Core's tools have neither."""
+    return tool.permission is not None and scope.can(tool.permission) and tool.scope is not None and tool.scope in held
+
+
 def cover(scopes: frozenset[str], tool: Tool) -> bool:
     """Whether the tool may be called by who holds these scopes. Of the tools for keys only core's own ask for none (MT-7)."""
     if tool.scope is None:

@@ -64,6 +64,10 @@ def _closing(text: Promise) -> Rule:
     return Rule(default=frozenset(), read=_names, unreadable=None, help=text)
 
 
+def _opening(text: Promise) -> Rule:
+    return Rule(default=frozenset(), read=_names, unreadable=frozenset(), help=text)
+
+
 def _amount(default: int, minimum: int, maximum: int, text: Promise) -> Rule:
     return Rule(
         default=default, read=_whole(minimum, maximum), unreadable=default, help=text, bounds=(minimum, maximum)
@@ -81,10 +85,15 @@ RULES: Mapping[str, Rule] = {
     "disabled_modules": _closing(_("Modules that are off: their tools answer module_disabled.")),
     "api_disabled_modules": _closing(_("Modules whose tools do not exist for the API.")),
     "api_disabled_tools": _closing(_("Tools that do not exist for the API.")),
+    "api_session_write_modules": _opening(_("Modules whose writes the assistant of a signed-in person may propose.")),
     "api_key_budget": _amount(600, 1, 1_000_000, _("Units a minute of a key without a budget of its own.")),
+    "api_person_budget": _amount(300, 1, 1_000_000, _("Units a minute of a person, over all their sessions.")),
     "api_network_budget": _amount(60, 1, 1_000_000, _("Units a minute of a visitor's network.")),
     "api_token_budget": _amount(60, 1, 1_000_000, _("Units a minute of a visitor's client token.")),
     "api_code_minutes": _amount(10, 1, 1_440, _("Minutes for which the code of a previewed call is good.")),
+    "api_hold_minutes": _amount(
+        15, 1, 1_440, _("Minutes for which a person may confirm what their assistant proposed.")
+    ),
     "idempotency_retention": _amount(72, 1, 8_760, _("Hours for which the outcome of a call with a key is kept.")),
     "confirmation_retention": _amount(30, 1, 3_650, _("Days for which codes that are over stay listed.")),
     "accounts_email_required": _switch(
@@ -92,6 +101,14 @@ RULES: Mapping[str, Rule] = {
     ),
     "accounts_referral_required": _switch(
         default=False, unreadable=True, text=_("A person without a referral code may not act.")
+    ),
+    "accounts_act_as_role": _switch(
+        default=False, unreadable=False, text=_("A person with several roles may choose to act as one of them.")
+    ),
+    "api_own_keys": _switch(
+        default=False,
+        unreadable=False,
+        text=_("People who may create keys of their own do so on their page of keys."),
     ),
 }
 
@@ -106,23 +123,37 @@ class Switches:
     disabled_modules: frozenset[str] | None
     api_disabled_modules: frozenset[str] | None
     api_disabled_tools: frozenset[str] | None
+    api_session_write_modules: frozenset[str]
     api_key_budget: int
+    api_person_budget: int
     api_network_budget: int
     api_token_budget: int
     api_code_minutes: int
+    api_hold_minutes: int
     idempotency_retention: int
     confirmation_retention: int
     accounts_email_required: bool
     accounts_referral_required: bool
+    accounts_act_as_role: bool
+    api_own_keys: bool
 
     def is_open(self, tool: "Tool") -> bool:
         """The tool exists for the API: neither hidden nor of a module whose API is off."""
-        return (
-            self.api_disabled_tools is not None
-            and self.api_disabled_modules is not None
-            and tool.name not in self.api_disabled_tools
-            and tool.module.key not in self.api_disabled_modules
-        )
+        return not self.is_api_off(tool.module) and not self.is_hidden(tool)
+
+    def is_api_off(self, module: "Module") -> bool:
+        """The module's tools do not exist for the API; nor does any while one of the two lists can't be read (ST-2)."""
+        if self.api_disabled_modules is None or self.api_disabled_tools is None:
+            return True
+        return module.key in self.api_disabled_modules
+
+    def is_hidden(self, tool: "Tool") -> bool:
+        """The tool is on the list of hidden ones. One that can't be read names none: see `is_api_off`."""
+        return self.api_disabled_tools is not None and tool.name in self.api_disabled_tools
+
+    def agent_may_act(self, module: "Module") -> bool:
+        """A live session may propose the module's writes (LS-2). Keys never ask."""
+        return module.key in self.api_session_write_modules
 
     def is_on(self, module: "Module") -> bool:
         return self.disabled_modules is not None and module.key not in self.disabled_modules

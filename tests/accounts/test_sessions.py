@@ -138,20 +138,20 @@ def _ended(row: LiveSession) -> LiveSession:
 )
 def test_a_session_is_live_while_open_and_within_its_time(make: Callable[[User], LiveSession], live: bool) -> None:
     user = make_user()
-    assert sessions.is_live(SessionRef(make(user).pk, user.pk), now=timezone.now()) is live
+    assert (sessions.live(SessionRef(make(user).pk, user.pk), now=timezone.now()) is not None) is live
 
 
 def test_a_session_of_somebody_else_and_one_that_never_was_are_not_live() -> None:
     row = make_live_session(make_user())
-    assert not sessions.is_live(SessionRef(row.pk, make_user().pk), now=timezone.now())
-    assert not sessions.is_live(SessionRef(uuid4(), row.user_id), now=timezone.now())
+    assert not sessions.live(SessionRef(row.pk, make_user().pk), now=timezone.now())
+    assert not sessions.live(SessionRef(uuid4(), row.user_id), now=timezone.now())
 
 
 def test_a_session_is_over_at_the_instant_that_it_names() -> None:
     row = make_live_session(make_user())
     ref = SessionRef(row.pk, row.user_id)
-    assert sessions.is_live(ref, now=row.expires_at - timedelta(microseconds=1))
-    assert not sessions.is_live(ref, now=row.expires_at)
+    assert sessions.live(ref, now=row.expires_at - timedelta(microseconds=1))
+    assert not sessions.live(ref, now=row.expires_at)
 
 
 def test_the_reference_is_what_the_signed_session_carries(client: Client) -> None:

@@ -7,7 +7,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Confirmation(models.Model):
-    """A previewed call and the code that lets it run once. Of the code only a digest is kept, of the input only a hash."""
+    """A previewed call that may run once. Of the input only a hash is kept, and of the code a digest.
+
+    The hold of a person's session has no code: a live session of that person confirms it.
+    """
 
     class State(models.TextChoices):
         WAITING = "waiting", _("waiting")
@@ -20,7 +23,7 @@ class Confirmation(models.Model):
     tool = models.CharField(_("tool"), max_length=64)
     input_hash = models.CharField(max_length=64)
     fingerprint = models.CharField(max_length=64)
-    digest = models.CharField(max_length=64, unique=True)
+    digest = models.CharField(max_length=64, unique=True, null=True)  # noqa: DJ001 - unique, and a hold has none
     state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.WAITING)
     actor_name = models.CharField(_("called by"), max_length=200, blank=True)
     request_id = models.CharField(_("request id"), max_length=64, blank=True)

@@ -130,6 +130,7 @@ class ApiKey(models.Model):
         verbose_name = _("API key")
         verbose_name_plural = _("API keys")
         ordering = ("-created_at", "pk")
+        permissions = [("create_own_key", "Can create API keys of their own")]
         # The list of the admin site stays fast at 100,000 keys.
         indexes = [models.Index(fields=["-created_at", "uuid"], name="api_key_newest_first")]
         constraints = [
