@@ -22,7 +22,7 @@ def held_by_person(scope: Scope, switches: Switches) -> frozenset[str]:
 
 
 def person_may_call(scope: Scope, held: frozenset[str], tool: Tool) -> bool:
-    """Whether a session with this scope may call an open tool: by its API scope and its own permission (LS-1). Core's tools have neither."""
+    """Whether a session with this scope may call an open tool: by API scope and permission (LS-1). Core's own tools have neither."""
     return tool.permission is not None and scope.can(tool.permission) and tool.scope is not None and tool.scope in held
 
 
