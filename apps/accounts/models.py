@@ -105,6 +105,8 @@ class LiveSession(models.Model):
         PASSWORD_CHANGED = "password_changed", _("password changed")
         PASSWORD_RESET = "password_reset", _("password reset")
         BLOCKED = "blocked", _("account blocked")
+        ENDED_BY_OWNER = "ended_by_owner", _("ended by the person")
+        ROLE_REMOVED = "role_removed", _("role removed")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="live_sessions", verbose_name=_("person"))
@@ -114,10 +116,10 @@ class LiveSession(models.Model):
     end_reason = models.CharField(_("why it ended"), max_length=20, choices=EndReason, blank=True)
     ip = models.GenericIPAddressField(_("address"), null=True, blank=True)
     user_agent = models.CharField(_("browser"), max_length=300, blank=True)
-    # CASCADE for both: without its role, or without its mark of an impersonation, a session would be worth more than
-    # before. Without its row it is worth nothing.
+    # Without its role, or without its mark of an impersonation, an open session would be worth more than before. So the
+    # database refuses to forget a role that a session names: apps.accounts.roles first ends them and takes it off them.
     acting_role = models.ForeignKey(
-        Group, on_delete=models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("acts as")
+        Group, on_delete=models.DO_NOTHING, null=True, blank=True, related_name="+", verbose_name=_("acts as")
     )
     impersonator = models.ForeignKey(
         User, on_delete=models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("impersonated by")

@@ -12,9 +12,11 @@ API_KEY_ROTATED: Final = "api.key_rotated"
 API_KEY_EXPOSED: Final = "api.key_exposed"
 API_SETTINGS_CHANGED: Final = "api.settings_changed"
 API_IDEMPOTENCY_SETTLED: Final = "api.idempotency_settled"
+API_CONFIRMATION_REJECTED: Final = "api.confirmation_rejected"
 
 SESSION_STARTED: Final = "session.started"
 SESSION_ENDED: Final = "session.ended"
+SESSION_ROLE_CHOSEN: Final = "session.role_chosen"
 SESSION_PASSWORD_CHANGED: Final = "session.password_changed"  # noqa: S105  # an action's name
 
 CORE: Final = frozenset(
@@ -27,8 +29,10 @@ CORE: Final = frozenset(
         API_KEY_EXPOSED,
         API_SETTINGS_CHANGED,
         API_IDEMPOTENCY_SETTLED,
+        API_CONFIRMATION_REJECTED,
         SESSION_STARTED,
         SESSION_ENDED,
+        SESSION_ROLE_CHOSEN,
         SESSION_PASSWORD_CHANGED,
     }
 )
