@@ -1,4 +1,4 @@
-"""The flood limit of sign-in (PS-7, RL-6): attempts per network and per account, right or wrong.
+"""The flood limits of the pages where somebody could guess or send mail (PS-7, RL-6): attempts, right or wrong.
 
 Counted by django-ratelimit in the cache; while the cache is down, in this process with the same limits.
 """
@@ -26,20 +26,44 @@ class Door:
     seconds: int = 300
 
 
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What one page allows to a network, where that matters, and to an account."""
+
+    network: Door | None
+    account: Door
+
+
 NETWORK = Door(name="accounts.sign_in.network", attempts=30)
 ACCOUNT = Door(name="accounts.sign_in.account", attempts=10)
+SIGN_IN = Limit(network=NETWORK, account=ACCOUNT)
+# Each attempt can be a mail to somebody who did not ask for it.
+RESET = Limit(
+    network=Door(name="accounts.reset.network", attempts=10),
+    account=Door(name="accounts.reset.account", attempts=3, seconds=900),
+)
+EMAIL = Limit(
+    network=Door(name="accounts.email.network", attempts=10),
+    account=Door(name="accounts.email.account", attempts=3, seconds=900),
+)
+# The account is that of a running session: there is nothing to learn about others.
+OLD_PASSWORD = Limit(network=None, account=Door(name="accounts.old_password.account", attempts=10))
+REFERRAL = Limit(
+    network=Door(name="accounts.referral.network", attempts=30),
+    account=Door(name="accounts.referral.account", attempts=10),
+)
 
 
-def knock(request: HttpRequest, account: str) -> int | None:
-    """Counts an attempt to sign in: None to go on, or the seconds to wait.
+def knock(request: HttpRequest, account: str, limit: Limit = SIGN_IN) -> int | None:
+    """Counts an attempt: None to go on, or the seconds to wait.
 
     A network that has used up its attempts can't use up those of accounts. An account counts whether it exists or not.
     """
-    for door, caller in ((NETWORK, address.network(request)), (ACCOUNT, account)):
-        wait = _wait(request, door, caller)
+    if limit.network is not None:
+        wait = _wait(request, limit.network, address.network(request))
         if wait is not None:
             return wait
-    return None
+    return _wait(request, limit.account, account)
 
 
 def _wait(request: HttpRequest, door: Door, caller: str) -> int | None:
@@ -52,7 +76,7 @@ def _wait(request: HttpRequest, door: Door, caller: str) -> int | None:
             increment=True,
         )
     except (RedisError, DatabaseError, OSError):
-        logger.warning("The cache is down: sign-in attempts are counted in this process.", exc_info=True)
+        logger.warning("The cache is down: attempts are counted in this process.", exc_info=True)
         return _local.wait(door, caller)
     if usage is None:  # RATELIMIT_ENABLE = False
         return None

@@ -19,6 +19,11 @@ SESSION_ENDED: Final = "session.ended"
 SESSION_ROLE_CHOSEN: Final = "session.role_chosen"
 SESSION_PASSWORD_CHANGED: Final = "session.password_changed"  # noqa: S105  # an action's name
 
+ACCOUNT_EMAIL_CONFIRMED: Final = "account.email_confirmed"
+ACCOUNT_REFERRAL_GIVEN: Final = "account.referral_given"
+ACCOUNT_REFERRAL_CODE_CREATED: Final = "account.referral_code_created"
+ACCOUNT_REFERRAL_CODE_CHANGED: Final = "account.referral_code_changed"
+
 CORE: Final = frozenset(
     {
         API_REQUEST,
@@ -34,6 +39,10 @@ CORE: Final = frozenset(
         SESSION_ENDED,
         SESSION_ROLE_CHOSEN,
         SESSION_PASSWORD_CHANGED,
+        ACCOUNT_EMAIL_CONFIRMED,
+        ACCOUNT_REFERRAL_GIVEN,
+        ACCOUNT_REFERRAL_CODE_CREATED,
+        ACCOUNT_REFERRAL_CODE_CHANGED,
     }
 )
 
