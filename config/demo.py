@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts import passwords
-from apps.accounts.models import User
+from apps.accounts.models import OWNERS_REFERRAL, User
 from apps.activity import log
 from apps.api import keys, settings_store
 from apps.api.models import ApiKey
@@ -107,6 +107,7 @@ def _new_person(name: str, login: Login, *, owner: bool) -> User:
         login["password"],
         name=name.capitalize(),
         email_confirmed_at=timezone.now(),
+        referral_code=OWNERS_REFERRAL if owner else "",
         is_staff=owner,
         is_superuser=owner,
     )

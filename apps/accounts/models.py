@@ -1,6 +1,8 @@
-"""A person (PS-1) and their live sessions (PS-2). Roles are Django's groups; the owner role is `is_superuser`."""
+"""A person (PS-1), their live sessions (PS-2) and referral codes. Roles are Django's groups; the owner role is `is_superuser`."""
 
+import secrets
 import uuid
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -8,6 +10,7 @@ from django.contrib.auth.models import Group, PermissionsMixin
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Lower
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -29,6 +32,10 @@ class LowerCaseEmailField(models.EmailField):  # type: ignore[type-arg]  # gener
         return value
 
 
+# What stands with the first people of an installation, who make the codes for the others. Too short to be a code.
+OWNERS_REFERRAL = "-"
+
+
 class UserManager(BaseUserManager["User"]):
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
         """Without a password the person can't sign in until one is set."""
@@ -40,8 +47,13 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """Whoever may run commands on the server vouches for the address: it counts as confirmed."""
-        owner = {"is_staff": True, "is_superuser": True, "email_confirmed_at": timezone.now()}
+        """Whoever may run commands on the server vouches for the person: no gate shuts them out."""
+        owner = {
+            "is_staff": True,
+            "is_superuser": True,
+            "email_confirmed_at": timezone.now(),
+            "referral_code": OWNERS_REFERRAL,
+        }
         return self.create_user(email, password, **(owner | fields))
 
 
@@ -63,10 +75,12 @@ class User(AbstractBaseUser, PermissionsMixin):
     EMAIL_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
-    # Never stored, set by whoever loads the row: the live session that the person is here with, and who changes them.
+    # Never stored, set by whoever loads the row: the live session that the person is here with, who changes them, and
+    # in which request.
     live_session: "LiveSession | None" = None
     live_session_uuid: uuid.UUID | None = None
     changed_by: "User | None" = None
+    changed_in: HttpRequest | None = None
     _password: str | None  # Django's: the new password's text until save() is over
 
     objects: ClassVar[UserManager] = UserManager()
@@ -149,3 +163,65 @@ class LiveSession(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+# Nothing that looks like something else.
+_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+
+
+def new_referral_code() -> str:
+    """12 letters and digits, about 59 bits."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(12))
+
+
+class ReferralCodes(models.QuerySet["ReferralCode"]):
+    def usable(self, now: datetime) -> "ReferralCodes":
+        """Switched on, in time, and not used up."""
+        in_time = Q(expires_at=None) | Q(expires_at__gt=now)
+        return self.filter(in_time, Q(most_uses=None) | Q(uses__lt=F("most_uses")), is_active=True)
+
+
+class ReferralCode(models.Model):
+    """A code that people give when they come; `User.referral_code` keeps it. History: switched off, never deleted."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    code = models.CharField(
+        _("code"),
+        max_length=64,
+        unique=True,
+        default=new_referral_code,
+        help_text=_("Letters and digits. Case, spaces and hyphens don't matter to whoever types it."),
+    )
+    note = models.CharField(_("note"), max_length=200, blank=True, help_text=_("Whom or what it is for."))
+    most_uses = models.PositiveIntegerField(
+        _("most uses"), null=True, blank=True, help_text=_("How many people may give it. Empty: any number.")
+    )
+    uses = models.PositiveIntegerField(_("uses"), default=0, editable=False)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, help_text=_("Empty: never."))
+    is_active = models.BooleanField(_("active"), default=True, help_text=_("Off: nobody can give it any more."))
+    created_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("created by")
+    )
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+
+    objects = ReferralCodes.as_manager()
+
+    class Meta:
+        verbose_name = _("referral code")
+        verbose_name_plural = _("referral codes")
+        indexes = [models.Index(fields=["-created_at", "id"], name="accounts_referral_newest")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(code__regex=r"^[0-9A-Z]{4,64}$"),
+                name="accounts_referral_code_spelling",
+                violation_error_message=_("A code has 4 to 64 letters from A to Z and digits."),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.code
+
+    @staticmethod
+    def spelled(text: str) -> str:
+        """The spelling under which a code is kept, of whatever somebody types."""
+        return "".join(text.replace("-", "").split()).upper()
