@@ -121,6 +121,8 @@ class LiveSession(models.Model):
         BLOCKED = "blocked", _("account blocked")
         ENDED_BY_OWNER = "ended_by_owner", _("ended by the person")
         ROLE_REMOVED = "role_removed", _("role removed")
+        IMPERSONATING = "impersonating", _("went on as somebody else")
+        IMPERSONATION_ENDED = "impersonation_ended", _("impersonation ended")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="live_sessions", verbose_name=_("person"))

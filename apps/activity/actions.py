@@ -17,6 +17,7 @@ API_CONFIRMATION_REJECTED: Final = "api.confirmation_rejected"
 SESSION_STARTED: Final = "session.started"
 SESSION_ENDED: Final = "session.ended"
 SESSION_ROLE_CHOSEN: Final = "session.role_chosen"
+SESSION_IMPERSONATED: Final = "session.impersonated"
 SESSION_PASSWORD_CHANGED: Final = "session.password_changed"  # noqa: S105  # an action's name
 
 ACCOUNT_EMAIL_CONFIRMED: Final = "account.email_confirmed"
@@ -38,6 +39,7 @@ CORE: Final = frozenset(
         SESSION_STARTED,
         SESSION_ENDED,
         SESSION_ROLE_CHOSEN,
+        SESSION_IMPERSONATED,
         SESSION_PASSWORD_CHANGED,
         ACCOUNT_EMAIL_CONFIRMED,
         ACCOUNT_REFERRAL_GIVEN,
