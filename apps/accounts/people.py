@@ -4,6 +4,7 @@ The SQL runs inside the statement that verifies a key, at every call of the API.
 models' own; a test holds it to what Django's permission backend says.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ from uuid import UUID
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models
-from django.db.models import Exists, JSONField, OuterRef, Q, Value
+from django.db.models import Exists, OuterRef, Q, TextField
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils import timezone
@@ -72,7 +73,7 @@ def session(ref: object, switches: Switches) -> Session | Refused:
         return "session_gone"
     if row.user_id != cast(SessionRef, ref).user_uuid:
         return "mismatch"
-    facts = cast("Mapping[str, Any] | None", row.facts) or _facts(row.user_id)
+    facts = json.loads(row.facts) if row.facts else _facts(row.user_id)
     if facts is None:
         return "session_gone"
     if refusal := _gate(facts, switches):
@@ -91,12 +92,18 @@ def is_impersonated(request: HttpRequest) -> bool:
     return impersonation.impersonator(request) is not None
 
 
+def acts_as_role(request: HttpRequest) -> bool:
+    """Whether the session of this request acts as one of the person's roles."""
+    session = request.user.live_session if isinstance(request.user, User) else None
+    return session is not None and session.acting_role_id is not None
+
+
 def _live_row(ref: object) -> Any:
     """The open row with its person's facts. A session that acts as a role which the person has lost is none."""
     if not isinstance(ref, SessionRef) or not isinstance(ref.session_uuid, UUID) or not isinstance(ref.user_uuid, UUID):
         return None
     sql = owner_sql(connection.vendor, f"{_table(LiveSession)}.{_column(LiveSession, 'user')}")
-    facts = Value(None, output_field=JSONField()) if sql is None else RawSQL(sql, (), output_field=JSONField())  # noqa: S611
+    facts = RawSQL("NULL" if sql is None else f"CAST({sql} AS text)", (), output_field=TextField())  # noqa: S611 - nothing of a caller's
     member = User.groups.through.objects.filter(user_id=OuterRef("user_id"), group_id=OuterRef("acting_role_id"))
     rows = LiveSession.objects.filter(pk=ref.session_uuid, ended_at=None, expires_at__gt=timezone.now())
     rows = rows.filter(Q(acting_role=None) | Exists(member))

@@ -1,13 +1,13 @@
 """The `api.request` entry of a write (RF-10): which tool, by whom, how it ended. Never the input, the preview or the result."""
 
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID, uuid4
 
 from apps.activity import actions
 from apps.activity import log as activity
 from apps.api import pricing
-from apps.api.call import Call, Outcome, Refusal
-from apps.api.credentials import VerifiedKey
+from apps.api.call import Actor, Call, Outcome, Refusal
 from apps.api.tool import Context, Tool
 
 
@@ -17,7 +17,7 @@ class Audit:
 
     call: Call
     tool: Tool
-    key: VerifiedKey
+    actor: Actor
     uuid: UUID = field(default_factory=uuid4)
 
     def with_effect(self, outcome: Outcome) -> None:
@@ -33,31 +33,46 @@ class Audit:
             self._write(outcome)
 
     def _write(self, outcome: Outcome) -> None:
-        key, call = self.key, self.call
+        call, by = self.call, actor_of(self.actor)
         activity.write(
             uuid=self.uuid,
             action=actions.API_REQUEST,
             module=self.tool.module.key,
-            mode=activity.Mode.AUTO,
-            actor=actor(key),
-            resource_type="api_key",
-            resource_uuid=str(key.uuid),
+            # A confirmation is the person's own act; everything else is a machine's.
+            mode=activity.Mode.MANUAL if call.redeems else activity.Mode.AUTO,
+            actor=by,
+            resource_type="user" if by.kind == "user" else "api_key",
+            resource_uuid=by.uuid,
             target=self.tool.name,
             request_id=call.entrance.request_id,
             ip=call.entrance.ip or None,
-            metadata={
-                "tool": self.tool.name,
-                "key": key.public_id,
-                "rows": pricing.rows(call.input),
-                "outcome": "error" if isinstance(outcome, Refusal) else outcome.outcome,
-                "code": outcome.problem.code if isinstance(outcome, Refusal) else None,
-                "confirmation_uuid": str(call.confirmation_uuid) if call.confirmation_uuid else None,
-            },
+            metadata={**self._whose(), **self._ending(outcome)},
         )
 
+    def _whose(self) -> dict[str, Any]:
+        """A key's entry names the key and counts the rows; a person's says what asked on their behalf (LS-4)."""
+        call = self.call
+        if self.actor.key is not None:
+            return {"key": self.actor.key.public_id, "rows": pricing.rows(call.input)}
+        found = {"via": call.on_behalf.via if call.on_behalf else None, "request_id": call.entrance.request_id}
+        return found if call.replaces_uuid is None else {**found, "replaces_confirmation_uuid": str(call.replaces_uuid)}
 
-def actor(key: VerifiedKey) -> activity.Actor:
-    return activity.Actor(kind="key", uuid=str(key.uuid), name=key.name)
+    def _ending(self, outcome: Outcome) -> dict[str, Any]:
+        return {
+            "tool": self.tool.name,
+            "outcome": "error" if isinstance(outcome, Refusal) else outcome.outcome,
+            "code": outcome.problem.code if isinstance(outcome, Refusal) else None,
+            "confirmation_uuid": str(self.call.confirmation_uuid) if self.call.confirmation_uuid else None,
+        }
+
+
+def actor_of(actor: Actor) -> activity.Actor:
+    """The caller as entries name them."""
+    if actor.key is not None:
+        return activity.Actor(kind="key", uuid=str(actor.key.uuid), name=actor.key.name)
+    if actor.kind == "user" and actor.scope is not None:
+        return activity.Actor(kind="user", uuid=actor.scope.person_id, name=actor.scope.name)
+    return activity.Actor(kind="public")
 
 
 def write_log_lines(call: Call, tool: Tool, ctx: Context) -> None:
@@ -68,8 +83,8 @@ def write_log_lines(call: Call, tool: Tool, ctx: Context) -> None:
         activity.write(
             action=line.action,
             module=tool.module.key,
-            mode=activity.Mode.AUTO,
-            actor=actor(call.actor.key) if call.actor and call.actor.key else activity.Actor(kind="public"),
+            mode=activity.Mode.MANUAL if call.redeems else activity.Mode.AUTO,
+            actor=actor_of(ctx.actor),
             resource_type=line.resource_type,
             resource_uuid=line.resource_uuid,
             request_id=call.entrance.request_id,

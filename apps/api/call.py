@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from apps.api.tool import Tool
 
 Audience = Literal["admin", "public"]
+Allow = Literal["read", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entrance:
-    """What the transport knows of a request before anything is decided. `ip` is the caller's address (KY-6)."""
+    """What the transport knows of a request before anything is decided. `ip` is the caller's address (KY-6).
+
+    A session's call has only what its caller gave (LS-7): empty texts, no hosts, and None for the languages and the currency.
+    """
 
     request_id: str
     ip: str
@@ -36,14 +40,17 @@ class Entrance:
     query_string: str = ""
     authorization: str | None = None
     idempotency_key: str | None = None
-    accept_language: str = ""
+    accept_language: str | None = ""
+    currency: str | None = None
     base_url: str | None = None
     hosts: tuple[str, ...] = ()
     http: HttpRequest | None = None
 
     @cached_property
-    def language(self) -> str:
+    def language(self) -> str | None:
         """The first language of Accept-Language that the project has, else the project's own."""
+        if self.accept_language is None:
+            return None
         for code, _ in parse_accept_lang_header(self.accept_language):
             try:
                 return get_supported_language_variant(code)
@@ -54,13 +61,23 @@ class Entrance:
 
 @dataclass(frozen=True, kw_only=True)
 class Actor:
-    """Who calls. `caller` is what the budget belongs to: the key family, or the network of a public caller (see `callers`)."""
+    """Who calls. `caller` is what the budget belongs to: the key family, the person, or the network of a public caller (see `callers`)."""
 
-    kind: Literal["key", "public"]
+    kind: Literal["key", "user", "public"]
     caller: str
     ip: str
     key: "VerifiedKey | None" = None
     scope: Scope | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnBehalf:
+    """Which live session a call is made for, and what asks on its behalf (section 17)."""
+
+    ref: object
+    impersonated: bool
+    allow: Allow
+    via: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +128,9 @@ class Call:
     input: Any = None  # a JSON value, or a function without arguments that reads it (`read_input`)
     resolve_name: Callable[[str], str] | None = None
     idempotency_header: bool = True
+    on_behalf: OnBehalf | None = None  # of a session's call alone
+    redeems: bool = False  # the person confirms: `asked_uuid` is the row that they mean, None when it can't be one
+    asked_uuid: UUID | None = None
     started: float = field(default_factory=time.perf_counter)
 
     read_strictly: bool = False  # `read_input`: the value comes from the strict reader
@@ -125,6 +145,7 @@ class Call:
     extra: Mapping[str, Any] | None = None  # what the host added to the context, asked once
     claim: "Claim | None" = None  # `asked_before`
     confirmation_uuid: UUID | None = None  # `run`: the row that the call made or redeemed
+    replaces_uuid: UUID | None = None  # `run`: the row whose values changed, where a new one took its place
     ran_outside: bool = False  # `run`: an external handler was started
     settled: bool = False  # the outcome's record and entry are committed
     unknown: bool = False  # the connection broke during COMMIT
@@ -139,6 +160,11 @@ class Call:
     @property
     def dry_run(self) -> bool:
         return self.control.get("dry_run") is True
+
+    @property
+    def is_confirmation(self) -> bool:
+        """The second word for a call that was held: a code, or the person's own confirmation."""
+        return self.redeems or "confirm_token" in self.control
 
     # What must happen at the end: inside the effect's transaction after the answer is encoded, or after everything.
     before_commit: list[Callable[[Outcome], None]] = field(default_factory=list)

@@ -1,9 +1,13 @@
-"""Codes (DG-1 to DG-4): a dangerous call is previewed, and a second call with its code runs it once, while the values are the same."""
+"""Calls that are held (DG-1 to DG-4, LS-3): previewed first, and run once by a second word while the values are the same.
+
+The second word of a key or a visitor is a code. A person's is their own: any live session of theirs confirms or rejects the row.
+"""
 
 import hashlib
 import secrets
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
@@ -31,15 +35,15 @@ def issue(call: Call, tool: Tool, *, preview: dict[str, Any], fingerprint: str, 
     """Hold the call and answer its prompt, in the transaction that is open. Raises Problem when too many wait already."""
     caller = _caller(call, tool)
     _refuse_too_many(caller)
-    minutes = call.switches.api_code_minutes if call.switches else 10
+    code = None if call.on_behalf else "tc_" + "".join(secrets.choice(ALPHABET) for _ in range(_CODE_LENGTH))
+    minutes = _minutes(call)
     now = timezone.now()
-    code = "tc_" + "".join(secrets.choice(ALPHABET) for _ in range(_CODE_LENGTH))
     row = Confirmation.objects.create(
         caller=caller,
         tool=tool.name,
         input_hash=call.input_hash,
         fingerprint=fingerprint,
-        digest=_digest(code),
+        digest=None if code is None else _digest(code),
         actor_name=callers.name(call),
         request_id=call.entrance.request_id,
         created_at=now,
@@ -48,7 +52,7 @@ def issue(call: Call, tool: Tool, *, preview: dict[str, Any], fingerprint: str, 
     call.confirmation_uuid = row.uuid
     prompt: dict[str, Any] = {
         "status": "confirmation_required",
-        "confirm_token": code,
+        **({} if code is None else {"confirm_token": code}),
         "confirmation_id": row.uuid,
         "preview": preview,
         "expires_at": row.expires_at,
@@ -57,33 +61,67 @@ def issue(call: Call, tool: Tool, *, preview: dict[str, Any], fingerprint: str, 
     return handlers.answer(prompt if reason is None else {**prompt, "reason": reason}, outcome="confirmation_required")
 
 
-def find(call: Call, tool: Tool, code: str) -> Confirmation:
-    """The row that the code redeems. Raises WrongCode or Problem with DG-3's reasons, in its order; the row stays as it is."""
-    row = Confirmation.objects.filter(digest=_digest(code), caller=_caller(call, tool)).first()
-    if row is None:
-        raise WrongCode("confirm_token_invalid", "This code is not valid.", reason="invalid")
+def find(call: Call, tool: Tool) -> Confirmation:
+    """The row that the call redeems. Raises WrongCode or Problem with DG-3's reasons, in its order; the row stays as it is."""
+    row = _meant(call, tool)
     call.confirmation_uuid = row.uuid
     if row.tool != tool.name or row.input_hash != call.input_hash:
         raise refused(
-            "other_arguments", "This code belongs to another call: tool and input must be the previewed ones."
+            "other_arguments", "This confirmation belongs to another call: tool and input must be the previewed ones."
         )
-    if row.state != State.WAITING:
-        raise refused(row.state, f"This code was {row.state} already.")
-    if row.expires_at <= timezone.now():
-        raise refused("expired", "This code has expired. Call without it for a new preview.")
+    _must_wait(row)
     return row
+
+
+def _meant(call: Call, tool: Tool) -> Confirmation:
+    """The caller's own row: a person's by its uuid, any other's by its code. Nobody's and somebody else's are one answer."""
+    if call.redeems:
+        return _own(callers.of(call), call.asked_uuid)
+    code = _digest(call.control["confirm_token"])
+    row = Confirmation.objects.filter(digest=code, caller=_caller(call, tool)).first()
+    if row is None:
+        raise WrongCode("confirm_token_invalid", "This confirmation is not valid.", reason="invalid")
+    return row
+
+
+def _own(caller: str | None, uuid: UUID | None) -> Confirmation:
+    row = Confirmation.objects.filter(pk=uuid, caller=caller).first() if caller and uuid else None
+    if row is None:
+        raise refused("invalid", "This confirmation is not valid.")
+    return row
+
+
+def _must_wait(row: Confirmation) -> None:
+    if row.state != State.WAITING:
+        raise refused(row.state, f"This confirmation was {row.state} already.")
+    if row.expires_at <= timezone.now():
+        raise refused("expired", "This confirmation has expired. Make the call again for a new preview.")
 
 
 def spend(row: Confirmation) -> None:
     """The row's one use. The others wait here for the row and are refused."""
-    if not _still_waiting(row).update(state=State.USED, decided_at=timezone.now()):
-        raise refused("used", "This code was used already.")
+    _end(row, State.USED)
 
 
 def expire(row: Confirmation) -> None:
     """The previewed values changed: the row ends, and a new prompt takes its place."""
-    if not _still_waiting(row).update(state=State.EXPIRED, decided_at=timezone.now()):
-        raise refused("used", "This code was used already.")
+    _end(row, State.EXPIRED)
+
+
+def reject(call: Call) -> Confirmation:
+    """The person says no to a held call of theirs, in the transaction that is open. Raises Problem with DG-3's reasons."""
+    row = _own(callers.of(call), call.asked_uuid)
+    _must_wait(row)
+    _end(row, State.REJECTED)
+    return row
+
+
+def _end(row: Confirmation, state: Confirmation.State) -> None:
+    """The one conditional update that takes a row out of waiting; who loses the race learns what became of it."""
+    if Confirmation.objects.filter(pk=row.pk, state=State.WAITING).update(state=state, decided_at=timezone.now()):
+        return
+    now = Confirmation.objects.filter(pk=row.pk).values_list("state", flat=True).first()
+    raise refused(now or "invalid", "This confirmation was decided already.")
 
 
 def count_wrong(call: Call, tool: Tool) -> None:
@@ -108,8 +146,9 @@ def refused(reason: str, detail: str) -> Problem:
     return Problem("confirm_token_invalid", detail, reason=reason)
 
 
-def _still_waiting(row: Confirmation) -> Any:
-    return Confirmation.objects.filter(pk=row.pk, state=State.WAITING)
+def _minutes(call: Call) -> int:
+    assert call.switches is not None  # noqa: S101 - the first step read them
+    return call.switches.api_hold_minutes if call.on_behalf else call.switches.api_code_minutes
 
 
 def _caller(call: Call, tool: Tool) -> str:

@@ -50,6 +50,7 @@ def prompt(call: Call, tool: Tool, wanted: Prompt) -> Answer:
     def hold() -> Answer:
         if wanted.replaces is not None:
             confirmations.expire(wanted.replaces)
+            call.replaces_uuid = wanted.replaces.uuid
         answer = confirmations.issue(
             call,
             tool,
@@ -77,7 +78,7 @@ def commit(
     A Prompt leaves nothing behind. `repeatable` None: as the tool and the call ask for it. `owed` False: the call goes on after it.
     """
     if repeatable is None:
-        repeatable = tool.danger is not None or "confirm_token" in call.control
+        repeatable = tool.danger is not None or call.is_confirmation
     for _ in range(RESTARTS):
         try:
             return _once(call, work, repeatable=repeatable, owed=owed)
@@ -160,21 +161,23 @@ def _write(call: Call, tool: Tool) -> Outcome | Prompt:
 
 
 def admit(call: Call, tool: Tool) -> Prompt | None:
-    """The first half of T2: still my attempt? then the code is redeemed and spent, or danger is decided on the state the effect sees."""
+    """The first half of T2: still my attempt? then what was held is redeemed and spent, or danger is decided on the state the effect sees.
+
+    A person's call is held whatever the danger is: without a redemption nothing of a session runs (LS-3).
+    """
     if call.claim is not None:
         idempotency.must_be_current(call.claim)
-    code = call.control.get("confirm_token")
-    if code is not None:
-        return _redeem(call, tool, code)
-    if not _is_dangerous(call, tool):
+    if call.is_confirmation:
+        return _redeem(call, tool)
+    if call.on_behalf is None and not _is_dangerous(call, tool):
         return None
     shown, mark = _previewed(call, tool)
     return Prompt(preview=shown, fingerprint=mark)
 
 
-def _redeem(call: Call, tool: Tool, code: str) -> Prompt | None:
+def _redeem(call: Call, tool: Tool) -> Prompt | None:
     """DG-3: the row's checks, a fresh preview of the same state, and the spending."""
-    row = confirmations.find(call, tool, code)
+    row = confirmations.find(call, tool)
     shown, mark = _previewed(call, tool)
     if mark != row.fingerprint:
         return Prompt(preview=shown, fingerprint=mark, replaces=row)

@@ -1,16 +1,36 @@
-"""The request flow's public doors (RF-12): `enter` is steps 1 to 3, `execute` and `visible` the rest; `call` and `list` send it."""
+"""The request flow's public doors (RF-12): `enter` is steps 1 to 3, `execute` and `visible` the rest; `call` and `list` send it.
 
-from collections.abc import Callable
+`execute_as`, `redeem_as`, `reject_as` and `visible_for` are the doors of a person's live session, in process (section 17). Whoever passes
+a session reference acts as that session: take it from the signed session of the request alone, never from what a client sends.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from apps.api import doorway, gate, handlers, listing, outcomes, pricing, registry, scopes
-from apps.api.call import Answer, Audience, Call, Listing, Outcome, Refusal
+from apps.api import doorway, gate, handlers, listing, on_behalf, outcomes, pricing, registry
+from apps.api.availability import tool_availability
+from apps.api.call import Answer, Audience, Call, Listing, OnBehalf, Outcome, Refusal
+from apps.api.steps import lookup
 from apps.api.tool import Tool
 
-__all__ = ["call", "cost", "enter", "execute", "input_schema", "list", "visible"]
+__all__ = [
+    "call",
+    "cost",
+    "enter",
+    "execute",
+    "execute_as",
+    "input_schema",
+    "list",
+    "redeem_as",
+    "reject_as",
+    "tool_availability",
+    "visible",
+    "visible_for",
+]
 
 
 def enter(call: Call) -> Refusal | None:
@@ -48,8 +68,67 @@ def visible(call: Call, audience: Audience) -> Listing | Refusal:
     refusal = gate.go(call, gate.LISTING)
     if isinstance(refusal, Refusal):
         return refusal
-    tools = tuple(tool for tool in registry.current().of(audience) if _may_call(call, tool))
+    tools = tuple(tool for tool in registry.current().of(audience) if lookup.may_call(call, tool))
     return Listing(tools=tools, headers=outcomes.charged(call))
+
+
+def execute_as(
+    session_ref: object,
+    audience: Audience,
+    name: str,
+    input: Any,
+    *,
+    impersonated: bool,
+    allow: str = "read",
+    via: str = "session",
+    request_context: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Run a read for the person of a live session, or hold a write for their confirmation, and return the outcome (LS-1 to LS-4).
+
+    `allow="read"` refuses every write; `"all"` opens those of the modules where "Agent may act" is on. `via` says what asks, in 1 to 64 bytes.
+    `request_context`: see `on_behalf.entrance`. Raises ValueError for an odd option.
+    """
+    on = on_behalf.options(session_ref, audience=audience, impersonated=impersonated, allow=allow, via=via)
+    return _go_as(_call_as(on, request_context, name=name, input=input), gate.SESSION)
+
+
+def redeem_as(
+    session_ref: object,
+    audience: Audience,
+    confirmation_uuid: object,
+    name: str,
+    input: Any,
+    *,
+    impersonated: bool,
+    via: str = "session",
+    request_context: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Run the held write that `execute_as` answered `confirmation_uuid` for: the person confirms it, with the same tool and input.
+
+    Everything is checked again as of now. 409 `confirm_token_invalid` has the reason; changed values answer the prompt of a new row (LS-3).
+    """
+    on = on_behalf.options(session_ref, audience=audience, impersonated=impersonated, allow="all", via=via)
+    asked = _uuid(confirmation_uuid)
+    return _go_as(_call_as(on, request_context, name=name, input=input, redeems=True, asked_uuid=asked), gate.REDEEM)
+
+
+def reject_as(session_ref: object, confirmation_uuid: object, *, impersonated: bool, via: str = "session") -> Outcome:
+    """The person says no to a held write: `{"status": "rejected", "confirmation_id"}`, or 409 with `redeem_as`'s reasons. Costs nothing."""
+    on = on_behalf.options(session_ref, audience="admin", impersonated=impersonated, allow="all", via=via)
+    return _go_as(_call_as(on, None, asked_uuid=_uuid(confirmation_uuid)), gate.REJECT)
+
+
+def visible_for(
+    session_ref: object, audience: Audience, *, impersonated: bool, allow: str = "read"
+) -> Listing | Refusal:
+    """The tools that the live session may call, by name; costs one unit of the person. `allow` as for `execute_as`."""
+    on = on_behalf.options(session_ref, audience=audience, impersonated=impersonated, allow=allow, via="session")
+    state = _call_as(on, None)
+    refusal = gate.go(state, gate.SESSION_LISTING)
+    if isinstance(refusal, Refusal):
+        return refusal
+    tools = tuple(tool for tool in registry.current().of("admin") if lookup.may_call(state, tool))
+    return Listing(tools=tools, headers=outcomes.charged(state))
 
 
 def call(request: HttpRequest, audience: Audience, name: str, read: Callable[[], Any]) -> HttpResponse:
@@ -78,12 +157,24 @@ def cost(tool: Tool | None, input: Any) -> int:
     return pricing.cost(tool, input)
 
 
+def _call_as(on: OnBehalf, context: Mapping[str, Any] | None, **more: Any) -> Call:
+    return Call(entrance=on_behalf.entrance(context), audience="admin", on_behalf=on, **more)
+
+
+def _go_as(call: Call, chain: Sequence[gate.Step]) -> Outcome:
+    outcome = gate.go(call, chain)
+    assert outcome is not None  # noqa: S101 - the last step of the chain ends the call
+    return outcome
+
+
+def _uuid(value: object) -> UUID | None:
+    """The uuid that the text or value is; None for anything else, which is nobody's row."""
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError:
+        return None
+
+
 def _must_have_entered(call: Call, audience: Audience) -> None:
     if call.actor is None or call.audience != audience:
         raise RuntimeError("The call has not passed `enter` for this audience.")
-
-
-def _may_call(call: Call, tool: Tool) -> bool:
-    switches = call.switches
-    assert switches is not None  # noqa: S101 - `enter` came first
-    return switches.is_open(tool) and switches.is_on(tool.module) and scopes.cover(call.scopes, tool)

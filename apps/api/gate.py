@@ -9,7 +9,7 @@ from django.db import connections, transaction
 from apps.api import faults, guard, observers, outcomes
 from apps.api.call import Call, Outcome, Refusal
 from apps.api.problems import Problem
-from apps.api.steps import door, lookup, running, toll, validation
+from apps.api.steps import door, lookup, running, sessions, toll, validation
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +43,43 @@ PUBLIC: Sequence[Step] = (
 )
 
 LISTING: Sequence[Step] = (lookup.find_scopes, toll.charge_listing)
+
+# A person's live session, in process: a read runs, a write is held (LS-1 to LS-3).
+SESSION: Sequence[Step] = (
+    sessions.refuse_impersonated,
+    sessions.open_session,
+    lookup.look_up,
+    toll.charge,
+    validation.open_audit,
+    validation.check_values,
+    lookup.refuse_key_text,
+    validation.validate,
+    running.danger,
+    running.run,
+)
+
+# The person confirms a held write: the whole way again, with the rights of now.
+REDEEM: Sequence[Step] = (
+    sessions.refuse_impersonated,
+    sessions.open_session,
+    lookup.look_up,
+    toll.charge,
+    validation.open_audit,
+    validation.check_values,
+    lookup.refuse_key_text,
+    validation.validate,
+    running.asked_before,
+    running.run,
+)
+
+REJECT: Sequence[Step] = (sessions.refuse_impersonated, sessions.open_session, sessions.reject)
+
+SESSION_LISTING: Sequence[Step] = (
+    sessions.refuse_impersonated,
+    sessions.open_session,
+    lookup.find_scopes,
+    toll.charge_listing,
+)
 
 
 def go(call: Call, chain: Sequence[Step]) -> Outcome | None:

@@ -11,15 +11,15 @@ T = TypeVar("T", bound=Answer | Refusal)
 
 
 def refusal(call: Call, problem: Problem) -> Refusal:
-    body = strict_json.dumps(problems.document(problem, call.entrance.request_id))
+    body = strict_json.dumps(problems.document(problem, call.entrance.request_id or None))
     return Refusal(problem=problem, body=body, headers={**charged(call), **problem.headers})
 
 
 def declared(call: Call, problem: Problem) -> Refusal:
-    """The handler's own refusal. Where it is stored the same key would only bring it again, and a code that is spent is no use again."""
+    """The handler's own refusal. Where it is stored the same key would only bring it again, and what was confirmed is spent."""
     claim = call.claim
     is_stored = claim is not None and (claim.external or problem.kind.status < 500)
-    if problem.retry == "same_key" and "confirm_token" in call.control:
+    if problem.retry == "same_key" and call.is_confirmation:
         problem.retry = "never"
     elif problem.retry == "same_key" and is_stored:
         problem.retry = "new_key"

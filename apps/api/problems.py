@@ -101,7 +101,7 @@ class Problem(Exception):
         return self.kind.code
 
 
-def document(problem: Problem, request_id: str) -> dict[str, Any]:
+def document(problem: Problem, request_id: str | None) -> dict[str, Any]:
     """The problem as RFC 9457 has it. The context never replaces a standard member."""
     return {
         **problem.context,

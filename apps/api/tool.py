@@ -62,7 +62,8 @@ class Context:
     """What a handler knows of its call (MT-4).
 
     `scope` is the owner's full scope for a key and None for the public: a handler answers nothing that it would filter by it then.
-    `base_url` has no last slash. `hosts` has the canonical one first. `confirmation_uuid` and `approved_by_uuid` are None for an
+    `base_url` has no last slash. `hosts` has the canonical one first. A session's call has only what its caller gave, None for the rest.
+    `confirmation_uuid` and `approved_by_uuid` are None for an
     ordinary call. `progress(partial)` reports the part of a long piece of work that is done.
     """
 
@@ -71,7 +72,7 @@ class Context:
     scope: Scope | None
     audience: Audience
     entrance: Entrance
-    currency: str
+    currency: str | None
     dry_run: bool = False
     via: str | None = None
     approved_by_uuid: str | None = None
@@ -82,20 +83,20 @@ class Context:
     log_lines: list[LogLine] = field(default_factory=list)
 
     @property
-    def language(self) -> str:
+    def language(self) -> str | None:
         return self.entrance.language
 
     @property
-    def hosts(self) -> tuple[str, ...]:
-        return self.entrance.hosts
+    def hosts(self) -> tuple[str, ...] | None:
+        return self.entrance.hosts or None
 
     @property
     def base_url(self) -> str | None:
         return self.entrance.base_url
 
     @property
-    def request_id(self) -> str:
-        return self.entrance.request_id
+    def request_id(self) -> str | None:
+        return self.entrance.request_id or None
 
     def log(
         self, action: str, resource_type: str, resource_uuid: object, metadata: Mapping[str, Any] | None = None

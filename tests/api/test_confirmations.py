@@ -210,7 +210,7 @@ def test_two_that_find_the_values_changed_get_one_new_prompt(prices: Prices) -> 
     for end in (confirmations.expire, confirmations.spend):
         with pytest.raises(Problem) as refused:
             end(held)
-        assert refused.value.context == {"reason": "used"}
+        assert refused.value.context == {"reason": "expired"}
 
 
 def test_a_row_is_spent_once_whoever_saw_it_waiting(prices: Prices) -> None:

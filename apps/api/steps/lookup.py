@@ -8,6 +8,7 @@ from apps.api import (
 from apps.api.call import Call
 from apps.api.problems import Problem
 from apps.api.steps import exposure, toll
+from apps.api.switches import Switches
 from apps.api.tool import Tool
 
 
@@ -36,30 +37,71 @@ def _shows_a_key(call: Call, text: str) -> bool:
     return exposure.shows_a_key(text, request_id=call.entrance.request_id, ip=call.entrance.ip)
 
 
+def refuse_key_text(call: Call) -> None:
+    """The same for a session's call, whose input never was a body."""
+    _refuse_key_text(call)
+
+
 def look_up(call: Call) -> None:
-    """RF-4. A refusal costs a key one unit, so nobody loops over invented names for free."""
+    """RF-4. A refusal costs a key or a person one unit, so nobody loops over invented names for free."""
+    assert call.switches is not None  # noqa: S101 - the first step read them
     try:
-        call.tool = _visible(call)
+        name = call.resolve_name(call.name) if call.resolve_name else call.name
+        tool = registry.current().find(call.audience, name)
+        if tool is None:
+            raise _not_found()
+        find_scopes(call)
+        _must_be_visible(call, tool, call.switches)
     except Problem:
         toll.pay_one(call)
         raise
+    call.tool = tool
 
 
-def _visible(call: Call) -> Tool:
-    assert call.switches is not None  # noqa: S101 - `switch` came first
-    name = call.resolve_name(call.name) if call.resolve_name else call.name
-    tool = registry.current().find(call.audience, name)
-    if tool is None or not call.switches.is_open(tool):
-        raise Problem("not_found", "There is no such tool.")
-    if not call.switches.is_on(tool.module):
-        raise Problem("module_disabled", "The module of this tool is switched off.")
-    find_scopes(call)
-    if not scopes.cover(call.scopes, tool):
-        raise Problem("forbidden", "The key does not hold the scope of this tool.", scope=tool.scope)
-    return tool
+def may_call(call: Call, tool: Tool) -> bool:
+    """Whether `look_up` would let the caller have the tool. `find_scopes` came first."""
+    assert call.switches is not None  # noqa: S101 - the first step read them
+    try:
+        _must_be_visible(call, tool, call.switches)
+    except Problem:
+        return False
+    return True
 
 
 def find_scopes(call: Call) -> None:
-    """KY-3: the key's scopes that its owner holds right now, computed once a request and trusted afterwards."""
-    if call.actor is not None and call.actor.key is not None and call.switches is not None:
-        call.scopes = scopes.held(call.actor.key.owner, call.actor.key.scopes, call.switches)
+    """KY-3: the key's scopes that its owner holds right now, or all that a session's person holds, computed once a request."""
+    actor = call.actor
+    if actor is None or actor.scope is None or call.switches is None:
+        return
+    if actor.key is not None:
+        call.scopes = scopes.held(actor.key.owner, actor.key.scopes, call.switches)
+    else:
+        call.scopes = scopes.held_by_person(actor.scope, call.switches)
+
+
+def _must_be_visible(call: Call, tool: Tool, now: Switches) -> None:
+    if not now.is_open(tool):
+        raise _not_found()
+    if not now.is_on(tool.module):
+        raise Problem("module_disabled", "The module of this tool is switched off.")
+    if call.on_behalf is not None:
+        _must_be_for_session(call, tool, now)
+    elif not scopes.cover(call.scopes, tool):
+        raise Problem("forbidden", "The key does not hold the scope of this tool.", scope=tool.scope)
+
+
+def _must_be_for_session(call: Call, tool: Tool, now: Switches) -> None:
+    """LS-1, in its order. Core's own tools describe the calling key, and no session has one."""
+    assert call.on_behalf is not None and call.actor is not None and call.actor.scope is not None  # noqa: PT018, S101 - `open_session`
+    if tool.module.key == "system":
+        raise Problem("forbidden", "This tool describes the calling key, and a session has none.")
+    if tool.is_write and call.on_behalf.allow != "all":
+        raise Problem("forbidden", "This call may only read.")
+    if tool.is_write and not now.agent_may_act(tool.module):
+        raise Problem("module_write_disabled", "Nothing may be written in this module on behalf of a person.")
+    if not scopes.person_may_call(call.actor.scope, call.scopes, tool):
+        raise Problem("forbidden", "You do not hold the scope and the permission of this tool.", scope=tool.scope)
+
+
+def _not_found() -> Problem:
+    return Problem("not_found", "There is no such tool.")

@@ -18,11 +18,11 @@ def charge_entry(call: Call) -> None:
 
 
 def charge(call: Call) -> None:
-    """The price of the call, from the key family's budget; a public call's from its token's and the rest from its network's."""
+    """The price of the call, from the key family's or the person's budget; a public call's from its token's, the rest from its network's."""
     tool = call.found_tool
     price = pricing.cost(tool, call.input)
     if call.audience == "admin":
-        _charge(call, [(_key_bucket(call), price)])
+        _charge(call, [(_own_bucket(call), price)])
         return
     if price > _network_bucket(call).budget:
         # One unit of it is paid already; the rest would wait for ever.
@@ -34,13 +34,13 @@ def charge(call: Call) -> None:
 
 def charge_listing(call: Call) -> None:
     """A listing costs one unit (RL-1)."""
-    _charge(call, [(_key_bucket(call), 1)] if call.audience == "admin" else [(_network_bucket(call), 1)])
+    _charge(call, [(_own_bucket(call), 1)] if call.audience == "admin" else [(_network_bucket(call), 1)])
 
 
 def pay_one(call: Call) -> None:
     """The unit of a call that is refused before its price is known; a public call has paid it at the entry."""
     if call.audience == "admin":
-        _charge(call, [(_key_bucket(call), 1)])
+        _charge(call, [(_own_bucket(call), 1)])
 
 
 def _charge(call: Call, wanted: list[tuple[Bucket, int]]) -> None:
@@ -63,10 +63,13 @@ def _never_fits(call: Call, budget: int) -> Problem:
     return Problem("rate_limited", "The call costs more than the whole budget of a minute.", retry="never", **context)
 
 
-def _key_bucket(call: Call) -> Bucket:
-    assert call.actor is not None and call.actor.key is not None and call.switches is not None  # noqa: PT018, S101
-    budget = call.actor.key.budget or call.switches.api_key_budget
-    return Bucket(policy="key", name=f"key:{call.actor.caller}", budget=budget)
+def _own_bucket(call: Call) -> Bucket:
+    """The key family's, or the person's, whichever session it is (RL-2)."""
+    actor, now = call.actor, call.switches
+    assert actor is not None and now is not None  # noqa: PT018, S101 - `authenticate` or `open_session` came first
+    if actor.key is None:
+        return Bucket(policy="person", name=f"person:{actor.caller}", budget=now.api_person_budget)
+    return Bucket(policy="key", name=f"key:{actor.caller}", budget=actor.key.budget or now.api_key_budget)
 
 
 def _network_bucket(call: Call) -> Bucket:

@@ -28,7 +28,7 @@ Message = Annotated[
 def notify_supplier(ctx: Context, *, skus: MailedSkus, message: Message) -> dict[str, Any]:
     """Send one e-mail about up to 50 products to the supplier of their categories: one supplier a call. Must be confirmed."""
     letter = letters.draft(skus, message)
-    letter.send(request_id=ctx.request_id)
+    letter.send(request_id=ctx.request_id or "")
     ctx.log("catalogue.supplier_notified", "product", "", {"products": len(skus)})
     return {"sent_to": letter.to, "subject": letter.subject}
 

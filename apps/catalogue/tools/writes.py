@@ -32,7 +32,7 @@ def create_product(input: NewProduct, ctx: Context) -> dict[str, Any]:
     except IntegrityError:  # another caller was faster
         raise _taken(input.sku) from None
     created = history.Step(product=product, before=None, after=product.name)
-    history.record([created], field=Change.Field.PRODUCT, request_id=ctx.request_id)
+    history.record([created], field=Change.Field.PRODUCT, request_id=ctx.request_id or "")
     ctx.log("catalogue.product_created", "product", product.pk, {"sku": product.sku})
     return shapes.product(product)
 
@@ -72,7 +72,7 @@ def update_prices(
     More than 50 prices, or a change of more than 30 %, must be confirmed.
     """
     steps = history.plan_prices(changes, lock=True)
-    history.apply(steps, field=Change.Field.PRICE, request_id=ctx.request_id, reason=reason)
+    history.apply(steps, field=Change.Field.PRICE, request_id=ctx.request_id or "", reason=reason)
     ctx.log("catalogue.prices_updated", "product", "", {"products": len(steps)})
     return {"updated": len(steps), "changes": [_price_change(step) for step in steps]}
 
@@ -109,7 +109,7 @@ def preview_prices(ctx: Context, *, changes: PriceChanges, reason: str) -> tuple
 def adjust_stock(ctx: Context, *, changes: StockChanges) -> dict[str, Any]:
     """Add to or take from the stock of up to 500 products, all of them or none. No stock falls below zero."""
     steps = history.plan_stock(changes, lock=True)
-    history.apply(steps, field=Change.Field.STOCK, request_id=ctx.request_id)
+    history.apply(steps, field=Change.Field.STOCK, request_id=ctx.request_id or "")
     ctx.log("catalogue.stock_adjusted", "product", "", {"products": len(steps)})
     return {
         "adjusted": len(steps),
@@ -141,7 +141,7 @@ def preview_stock(ctx: Context, *, changes: StockChanges) -> tuple[dict[str, Any
 def delete_products(ctx: Context, *, skus: DeletedSkus) -> dict[str, Any]:
     """Delete up to 100 products for ever, all of them or none, with what visitors asked for. Must be confirmed. Their history stays."""
     steps = history.plan_deletion(skus, lock=True)
-    history.delete(steps, request_id=ctx.request_id)
+    history.delete(steps, request_id=ctx.request_id or "")
     ctx.log("catalogue.products_deleted", "product", "", {"products": len(steps)})
     return {"deleted": len(steps), "skus": skus}
 
