@@ -78,7 +78,9 @@ def session(ref: object, switches: Switches) -> Session | Refused:
         return "session_gone"
     if refusal := _gate(facts, switches):
         return refusal.value
-    if row.impersonator is not None and not impersonation.may_go_on(row.impersonator):
+    if row.impersonator is not None and not impersonation.may_go_on(
+        row.impersonator, is_superuser=bool(facts["is_superuser"]), permissions=facts["permissions"] or ()
+    ):
         return "session_gone"
     scope = _scope(row.user_id, facts)
     if row.acting_role_id is not None:
