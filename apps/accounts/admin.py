@@ -3,7 +3,9 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -12,7 +14,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts import sessions
+from apps.accounts import roles, sessions
 from apps.accounts.forms import PersonChangeForm, PersonCreationForm
 from apps.accounts.models import LiveSession, User
 from apps.accounts.views import sign_in
@@ -51,13 +53,8 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> User | None:
         person = super().get_object(request, object_id, from_field)
         if person is not None and isinstance(request.user, User):
-            person.changed_by = request.user
+            person.changed_by, person.changed_in = request.user, request
         return person
-
-    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        super().save_model(request, obj, form, change)
-        if change and "is_active" in form.changed_data and not obj.is_active:
-            sessions.end_all(obj, reason=sessions.Reason.BLOCKED, by=_by(request), now=timezone.now(), request=request)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         # One's own is changed on the page that asks for the old one, and that keeps the session.
@@ -71,6 +68,22 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
         # Nobody may delete a session by itself, but a person goes with theirs.
         listed, counts, forbidden, protected = super().get_deleted_objects(objs, request)
         return listed, counts, forbidden - {LiveSession._meta.verbose_name}, protected
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class RoleAdmin(GroupAdmin):
+    """Deleting a role ends the sessions that act as it, in the name of whoever deletes it."""
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        roles.delete(obj, by=_by(request), request=request)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Group]) -> None:
+        with transaction.atomic():
+            for role in queryset.order_by("pk"):
+                roles.delete(role, by=_by(request), request=request)
 
 
 class StateFilter(admin.SimpleListFilter):

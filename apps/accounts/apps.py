@@ -12,6 +12,8 @@ class AccountsConfig(AppConfig):
     verbose_name = _("People")
 
     def ready(self) -> None:
-        # Both listen to signals: a session row follows every sign-in and every new password, whichever door was used.
+        # They listen to signals: a session row follows every sign-in, block, new password and lost role, whichever door
+        # was used.
         import_module("apps.accounts.sessions")
         import_module("apps.accounts.passwords")
+        import_module("apps.accounts.roles")

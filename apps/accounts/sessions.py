@@ -12,7 +12,8 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.signals import post_save
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
@@ -41,6 +42,11 @@ def actor(user: User) -> log.Actor:
     return log.Actor(kind="user", uuid=str(user.pk), name=user.get_full_name())
 
 
+def changer(user: User) -> tuple[log.Actor, HttpRequest | None]:
+    """Who changes this person now, and in which request, for what follows from it."""
+    return (SYSTEM if user.changed_by is None else actor(user.changed_by)), user.changed_in
+
+
 @transaction.atomic
 def start(request: HttpRequest, user: User, *, now: datetime) -> LiveSession:
     """A new row that the browser session of this request carries from now on; the one that it carried before ends."""
@@ -59,7 +65,7 @@ def start(request: HttpRequest, user: User, *, now: datetime) -> LiveSession:
     )
     request.session[CARRIED_AS] = str(session.pk)
     user.live_session_uuid = session.pk
-    _record(actions.SESSION_STARTED, session, by=by, request=request)
+    record(actions.SESSION_STARTED, session, by=by, request=request)
     return session
 
 
@@ -70,9 +76,10 @@ def end(
     ended = 0
     with transaction.atomic():
         # In one order for everybody, so that two callers wait for each other and never deadlock.
-        for session in _open(sessions).select_related("user").order_by("pk"):
+        for session in _open(sessions).select_related("user", "acting_role").order_by("pk"):
             if _open(LiveSession.objects.filter(pk=session.pk)).update(ended_at=now, end_reason=reason):
-                _record(actions.SESSION_ENDED, session, by=by, request=request, reason=reason.value)
+                role = {} if session.acting_role is None else {"role": session.acting_role.name}
+                record(actions.SESSION_ENDED, session, by=by, request=request, reason=reason.value, **role)
                 ended += 1
     return ended
 
@@ -86,13 +93,33 @@ def end_others(
 
 
 def end_all(user: User, *, reason: Reason, by: log.Actor, now: datetime, request: HttpRequest | None = None) -> int:
-    """Ends every session of the person, as after a reset or a block."""
+    """Ends every session of the person, as after a reset."""
     return end(LiveSession.objects.filter(user=user), reason=reason, by=by, now=now, request=request)
 
 
 def expire(sessions: QuerySet[LiveSession], *, now: datetime) -> int:
     """Ends those whose time is over."""
     return end(sessions.filter(expires_at__lte=now), reason=Reason.EXPIRED, by=SYSTEM, now=now)
+
+
+def own(user: User, text: str) -> LiveSession | None:
+    """The person's session of this uuid, live or not; None alike for somebody else's and for a text that is no uuid."""
+    try:
+        return LiveSession.objects.filter(pk=UUID(text), user=user).first()
+    except ValueError:
+        return None
+
+
+def live_ones(user: User, *, now: datetime) -> QuerySet[LiveSession]:
+    """The person's live sessions, newest first."""
+    rows = _open(LiveSession.objects.filter(user=user, expires_at__gt=now))
+    return rows.select_related("impersonator", "acting_role").order_by("-created_at", "pk")
+
+
+def ended_ones(user: User) -> QuerySet[LiveSession]:
+    """The person's sessions that are over, the last one first."""
+    rows = LiveSession.objects.filter(user=user).exclude(ended_at=None)
+    return rows.select_related("impersonator", "acting_role").order_by("-ended_at", "pk")
 
 
 def live(ref: SessionRef, *, now: datetime) -> LiveSession | None:
@@ -121,7 +148,8 @@ def _open(sessions: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
     return sessions.filter(ended_at=None)
 
 
-def _record(action: str, session: LiveSession, *, by: log.Actor, request: HttpRequest | None, **metadata: str) -> None:
+def record(action: str, session: LiveSession, *, by: log.Actor, request: HttpRequest | None, **metadata: Any) -> None:
+    """The entry of a change of the session, in its transaction. `session.user` is asked for: load it with the row."""
     log.write(
         action=action,
         mode=log.Mode.CRON if by == SYSTEM else log.Mode.MANUAL,
@@ -133,6 +161,16 @@ def _record(action: str, session: LiveSession, *, by: log.Actor, request: HttpRe
         ip=None if request is None else address.of(request),
         metadata={"user": str(session.user_id), **metadata},
     )
+
+
+@receiver(post_save, sender=User)
+def _after_block(*, instance: User, update_fields: frozenset[str] | None, **_: Any) -> None:
+    """Whichever door blocks a person: their sessions end, and those in which they look at the site as somebody else."""
+    if instance.is_active or (update_fields is not None and "is_active" not in update_fields):
+        return
+    by, request = changer(instance)
+    rows = LiveSession.objects.filter(Q(user=instance) | Q(impersonator=instance))
+    end(rows, reason=Reason.BLOCKED, by=by, now=timezone.now(), request=request)
 
 
 @receiver(user_logged_in)

@@ -4,8 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from apps.accounts.models import LiveSession, User
@@ -68,10 +69,15 @@ def test_nobody_impersonates_themselves() -> None:
         make_live_session(user, impersonator=user)
 
 
-def test_a_session_ceases_with_its_role_or_its_impersonator() -> None:
-    role, impersonator = make_group(), make_user()
-    make_live_session(make_user(), acting_role=role)
+def test_a_session_ceases_with_its_impersonator() -> None:
+    impersonator = make_user()
     make_live_session(make_user(), impersonator=impersonator)
-    role.delete()
     impersonator.delete()
     assert not LiveSession.objects.exists()
+
+
+def test_the_database_forgets_no_role_that_a_session_names() -> None:
+    session = make_live_session(make_user(), acting_role=make_group())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Group.objects.filter(pk=session.acting_role_id)._raw_delete("default")
+        connection.check_constraints()

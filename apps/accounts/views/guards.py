@@ -21,7 +21,7 @@ def own_page(view: OwnView[P]) -> View[P]:
     """A page of the signed-in person, whom the view gets; a visitor signs in first. An impersonator may look at it."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User):
             return redirect_to_login(request.get_full_path(), "sign_in")
         return view(request, request.user, *args, **kwargs)
@@ -37,7 +37,7 @@ def own_act(page: str) -> Callable[[OwnView[P]], View[P]]:
 
     def decorate(view: OwnView[P]) -> View[P]:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             if not isinstance(request.user, User):
                 return redirect_to_login(reverse(page), "sign_in")
             if request.method != "POST":
