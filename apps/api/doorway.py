@@ -29,7 +29,7 @@ def call_of(request: HttpRequest, audience: Audience) -> Call:
             authorization=meta.get("HTTP_AUTHORIZATION"),
             idempotency_key=meta.get("HTTP_IDEMPOTENCY_KEY"),
             accept_language=meta.get("HTTP_ACCEPT_LANGUAGE", ""),
-            base_url=_base_url(request),
+            base_url=base_url(request),
             hosts=_hosts(request),
             http=request,
         ),
@@ -140,13 +140,14 @@ def _invalid(reason: str, position: int | None) -> Problem:
     return Problem("invalid_json", f"The body can't be read: {reason}{where}.", position=position)
 
 
-def _base_url(request: HttpRequest) -> str:
+def base_url(request: HttpRequest) -> str:
+    """Where the project is, without the last slash: as it is configured, or as the request came."""
     return getattr(settings, "BASE_URL", "") or f"{request.scheme}://{request.get_host()}"
 
 
 def _hosts(request: HttpRequest) -> tuple[str, ...]:
     """The canonical host first, then the others that the project answers for."""
-    canonical = _base_url(request).partition("://")[2]
+    canonical = base_url(request).partition("://")[2]
     others = (
         host for host in settings.ALLOWED_HOSTS if "*" not in host and not host.startswith(".") and host != canonical
     )

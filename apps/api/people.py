@@ -60,6 +60,9 @@ class People(Protocol):
     def is_impersonated(self, request: HttpRequest) -> bool:
         """Whether somebody looks at the site as the person of this request (PS-6)."""
 
+    def acts_as_role(self, request: HttpRequest) -> bool:
+        """Whether the session of this request is narrowed to one role (PS-4). A key never is, so none is handed out meanwhile."""
+
 
 class DefaultPeople:
     """Keys of active users, permissions as Django's backends grant them. No sessions, and nobody decides approvals."""
@@ -82,6 +85,9 @@ class DefaultPeople:
         return "session_gone"
 
     def is_impersonated(self, request: HttpRequest) -> bool:
+        return False
+
+    def acts_as_role(self, request: HttpRequest) -> bool:
         return False
 
 

@@ -1,27 +1,5 @@
-"""Who does something on an admin page, as the services and their entries want to know it."""
+"""Stands in for `apps.api.acting` until the last page of the admin imports that."""
 
-from typing import Any, TypedDict
+from apps.api.acting import Acting, of
 
-from django.http import HttpRequest
-
-from apps.activity import log as activity
-from apps.api import addresses, doorway
-
-
-class Acting(TypedDict):
-    """Keyword arguments of `keys` and `settings_store`."""
-
-    actor: activity.Actor
-    request_id: str
-    ip: str | None
-
-
-def of(request: HttpRequest) -> Acting:
-    """The signed-in person, the request and its address."""
-    person: Any = request.user
-    name = getattr(person, "get_full_name", person.get_username)()
-    return {
-        "actor": activity.Actor(kind="user", uuid=str(person.pk), name=name),
-        "request_id": doorway.request_id(request),
-        "ip": addresses.caller(request.META) or None,
-    }
+__all__ = ["Acting", "of"]

@@ -1,8 +1,7 @@
-"""The forms of an API key: scopes as boxes with the tools behind them, networks a line each."""
+"""The forms of an API key: scopes as boxes with the tools behind them."""
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
-from ipaddress import ip_network
 from typing import Any
 from uuid import UUID
 
@@ -16,25 +15,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.api import keys, registry
+from apps.api.key_fields import NetworksField
 from apps.api.models import ApiKey
-from apps.api.models.key import validate_networks
-
-
-class NetworksField(forms.CharField):
-    """A list of networks in CIDR form, one a line."""
-
-    widget = forms.Textarea(attrs={"rows": 3, "cols": 40, "placeholder": "203.0.113.0/24", "spellcheck": "false"})
-
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def to_python(self, value: Any) -> Any:
-        """Each network once, in its usual spelling. What is no network stays as it is, for the validator to name."""
-        lines = value if isinstance(value, list) else str(value or "").split()
-        return list(dict.fromkeys(_spelled(line) for line in lines))
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool(self.to_python(data) != (initial or []))
 
 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -49,7 +31,6 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stub
     networks = NetworksField(
         label=_("Allowed networks"),
         required=False,
-        validators=[validate_networks],
         help_text=_("One network a line, in CIDR form. Empty: from everywhere."),
     )
     seen = forms.CharField(widget=forms.HiddenInput, required=False)
@@ -138,10 +119,3 @@ def describe(scope: str) -> SafeString:
 def _scope_choices(given: Iterable[str]) -> list[tuple[str, SafeString]]:
     """Every scope that a tool has, and those that the key has all the same."""
     return [(scope, describe(scope)) for scope in sorted({*registry.current().by_scope, *given})]
-
-
-def _spelled(line: str) -> str:
-    try:
-        return str(ip_network(line.strip()))
-    except ValueError:
-        return line

@@ -20,8 +20,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.activity.admin import BoundedPaginator
-from apps.api import doorway, key_text, keys
-from apps.api.admin import acting, key_forms, shown_once
+from apps.api import acting, doorway, key_text, keys
+from apps.api.admin import key_forms, shown_once
 from apps.api.admin.rotation import RotatingAdmin
 from apps.api.models import ApiKey
 from apps.api.models.key import KeyState

@@ -4,49 +4,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
-from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.api import keys
-from apps.api.admin import acting, shown_once
+from apps.api import acting, keys
+from apps.api.admin import shown_once
+from apps.api.key_fields import GraceForm
 from apps.api.models import ApiKey
-
-# In hours. The default is what an operator needs who has to reach whoever runs the machine.
-GRACES: dict[int, Promise] = {
-    0: _("none: it ends at once"),
-    1: _("1 hour"),
-    24: _("24 hours"),
-    7 * 24: _("7 days"),
-}
-DEFAULT_GRACE = 24
-
-
-class GraceForm(forms.Form):
-    """For how long the old key works beside its successor."""
-
-    grace = forms.TypedChoiceField(
-        label=_("Grace for the old key"),
-        choices=list(GRACES.items()),
-        coerce=int,
-        initial=DEFAULT_GRACE,
-        widget=forms.RadioSelect,
-    )
-
-    class Media:
-        js = (Script("js/send-once.js", type="module"),)
-
-    def chosen(self) -> timedelta:
-        return timedelta(hours=self.cleaned_data["grace"])
 
 
 class RotatingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only

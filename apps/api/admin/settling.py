@@ -12,8 +12,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.api import records
-from apps.api.admin import acting, history
+from apps.api import acting, records
+from apps.api.admin import history
 from apps.api.models import IdempotencyRecord
 
 State = IdempotencyRecord.State

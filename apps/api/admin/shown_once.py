@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import Promise
 
+from apps.api import doorway
 from apps.api.models import ApiKey
 
 
@@ -29,11 +29,7 @@ def page(
         "media": model_admin.media,
         "key": key,
         "text": text,
-        "tools_url": _base_url(request) + reverse("api:tools"),
+        "tools_url": doorway.base_url(request) + reverse("api:tools"),
         **more,
     }
     return TemplateResponse(request, "admin/api/apikey/created.html", context)
-
-
-def _base_url(request: HttpRequest) -> str:
-    return getattr(settings, "BASE_URL", "") or f"{request.scheme}://{request.get_host()}"

@@ -63,14 +63,24 @@ class KeyQuerySet(models.QuerySet["ApiKey"]):
             case KeyState.EXPIRED:
                 return self.filter(revoked_at=None, expires_at__lte=now)
             case KeyState.EXPOSED:
-                return self._lasting(now).exclude(exposed_at=None)
+                return self.lasting(now).exclude(exposed_at=None)
             case KeyState.ACTIVE | KeyState.GRACE:
-                return self._lasting(now).filter(exposed_at=None, successor__isnull=state == KeyState.ACTIVE)
+                return self.lasting(now).filter(exposed_at=None, successor__isnull=state == KeyState.ACTIVE)
             case _:
                 assert_never(state)
 
-    def _lasting(self, now: datetime) -> "KeyQuerySet":
-        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=now), revoked_at=None)
+    def lasting(self, now: datetime) -> "KeyQuerySet":
+        """The keys that are neither revoked nor expired."""
+        return self.filter(_lasts(now))
+
+    def lasting_first(self, now: datetime) -> "KeyQuerySet":
+        """Those that last, then those that have ended, the newest first. Adds `has_ended`."""
+        ended = models.Case(models.When(_lasts(now), then=False), default=True, output_field=models.BooleanField())
+        return self.annotate(has_ended=ended).order_by("has_ended", "-created_at", "pk")
+
+
+def _lasts(now: datetime) -> models.Q:
+    return models.Q(models.Q(expires_at=None) | models.Q(expires_at__gt=now), revoked_at=None)
 
 
 class ApiKey(models.Model):
