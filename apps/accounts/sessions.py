@@ -42,6 +42,12 @@ def actor(user: User) -> log.Actor:
     return log.Actor(kind="user", uuid=str(user.pk), name=user.get_full_name())
 
 
+def acting(user: User) -> log.Actor:
+    """Who really sits there: the impersonator, when somebody looks at the site as the person."""
+    impersonator = None if user.live_session is None else user.live_session.impersonator
+    return actor(impersonator or user)
+
+
 def changer(user: User) -> tuple[log.Actor, HttpRequest | None]:
     """Who changes this person now, and in which request, for what follows from it."""
     return (SYSTEM if user.changed_by is None else actor(user.changed_by)), user.changed_in
@@ -50,7 +56,7 @@ def changer(user: User) -> tuple[log.Actor, HttpRequest | None]:
 @transaction.atomic
 def start(request: HttpRequest, user: User, *, now: datetime) -> LiveSession:
     """A new row that the browser session of this request carries from now on; the one that it carried before ends."""
-    by = actor(user)
+    by = actor(user.changed_by or user)
     replaced = carried(request)
     if replaced is not None:
         rows = LiveSession.objects.filter(pk=replaced.session_uuid)
@@ -88,13 +94,13 @@ def end_others(
     user: User, *, keep: UUID, reason: Reason, by: log.Actor, now: datetime, request: HttpRequest | None = None
 ) -> int:
     """Ends the person's sessions but the one to keep."""
-    others = LiveSession.objects.filter(user=user).exclude(pk=keep)
+    others = _run_by(user).exclude(pk=keep)
     return end(others, reason=reason, by=by, now=now, request=request)
 
 
 def end_all(user: User, *, reason: Reason, by: log.Actor, now: datetime, request: HttpRequest | None = None) -> int:
     """Ends every session of the person, as after a reset."""
-    return end(LiveSession.objects.filter(user=user), reason=reason, by=by, now=now, request=request)
+    return end(_run_by(user), reason=reason, by=by, now=now, request=request)
 
 
 def expire(sessions: QuerySet[LiveSession], *, now: datetime) -> int:
@@ -144,12 +150,19 @@ def carried(request: HttpRequest) -> SessionRef | None:
         return None
 
 
+def _run_by(user: User) -> QuerySet[LiveSession]:
+    """The person's own, and those in which they look at the site as somebody else."""
+    return LiveSession.objects.filter(Q(user=user) | Q(impersonator=user))
+
+
 def _open(sessions: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
     return sessions.filter(ended_at=None)
 
 
 def record(action: str, session: LiveSession, *, by: log.Actor, request: HttpRequest | None, **metadata: Any) -> None:
     """The entry of a change of the session, in its transaction. `session.user` is asked for: load it with the row."""
+    if session.impersonator_id is not None:
+        metadata["impersonator"] = str(session.impersonator_id)
     log.write(
         action=action,
         mode=log.Mode.CRON if by == SYSTEM else log.Mode.MANUAL,
@@ -169,8 +182,7 @@ def _after_block(*, instance: User, update_fields: frozenset[str] | None, **_: A
     if instance.is_active or (update_fields is not None and "is_active" not in update_fields):
         return
     by, request = changer(instance)
-    rows = LiveSession.objects.filter(Q(user=instance) | Q(impersonator=instance))
-    end(rows, reason=Reason.BLOCKED, by=by, now=timezone.now(), request=request)
+    end(_run_by(instance), reason=Reason.BLOCKED, by=by, now=timezone.now(), request=request)
 
 
 @receiver(user_logged_in)
@@ -183,4 +195,4 @@ def _before_sign_out(*, request: HttpRequest, user: User | None, **_: Any) -> No
     ref = carried(request)
     if user is not None and ref is not None:
         rows = LiveSession.objects.filter(pk=ref.session_uuid)
-        end(rows, reason=Reason.SIGNED_OUT, by=actor(user), now=timezone.now(), request=request)
+        end(rows, reason=Reason.SIGNED_OUT, by=acting(user), now=timezone.now(), request=request)
