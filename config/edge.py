@@ -19,7 +19,7 @@ from django.middleware.common import CommonMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
-from apps.accounts.middleware import LiveSessions
+from apps.accounts.middleware import LiveSessions, LookingOnly
 from apps.api import doorway
 
 log = structlog.get_logger("access")
@@ -110,6 +110,10 @@ class SignedInUsers(_ForPeople, AuthenticationMiddleware):
 
 class LivePeople(_ForPeople, LiveSessions):
     """The user, as long as their session row lives."""
+
+
+class Impersonations(_ForPeople, LookingOnly):
+    """They change nothing."""
 
 
 class Messages(_ForPeople, MessageMiddleware):

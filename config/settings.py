@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "config.edge.SignedInUsers",
     "config.edge.LivePeople",
+    "config.edge.Impersonations",
     "config.edge.Messages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -134,6 +135,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "sign_in"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "sign_in"
+# django-hijack is not among the apps: its notification has inline script, ours is templates/impersonation_banner.html.
+HIJACK_PERMISSION_CHECK = "apps.accounts.impersonation.may_start"
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
