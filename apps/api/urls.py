@@ -2,11 +2,15 @@
 
 from django.urls import include, path, re_path
 
-from apps.api.pages import problems
+from apps.api.pages import own_keys, problems
 
 app_name = "api"
 
 urlpatterns = [
     path("api/", include("apps.api.rest.urls")),
+    path("account/keys/", own_keys.listed, name="own_keys"),
+    path("account/keys/new/", own_keys.new, name="own_keys_new"),
+    path("account/keys/<str:uuid>/rotate/", own_keys.rotate, name="own_keys_rotate"),
+    path("account/keys/<str:uuid>/revoke/", own_keys.revoke, name="own_keys_revoke"),
     re_path(r"^problems/(?P<code>[-a-zA-Z0-9_]+)/?$", problems.problem, name="problem"),
 ]
