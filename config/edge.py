@@ -14,11 +14,12 @@ from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.common import CommonMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
+from apps.accounts.gate_middleware import AccountGates
 from apps.accounts.middleware import LiveSessions, LookingOnly
 from apps.api import doorway
 
@@ -114,6 +115,14 @@ class LivePeople(_ForPeople, LiveSessions):
 
 class Impersonations(_ForPeople, LookingOnly):
     """They change nothing."""
+
+
+class Gates(AccountGates):
+    """The gates of accounts for the pages of people."""
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+        """Nobody signed in calls the paths of machines."""
+        return None if is_for_machines(request) else super().process_view(request, view, args, kwargs)
 
 
 class Messages(_ForPeople, MessageMiddleware):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import structlog
+from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
@@ -11,11 +12,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 log = structlog.get_logger(__name__)
 
 
+@login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
     """Touches nothing: a process that answers this need not be restarted."""
     return HttpResponse("ok", content_type="text/plain")
 
 
+@login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 with the reasons when this process should get no traffic. The detail goes to the log: errors name hosts."""
     reasons = [reason for check in (_database, _cache) if (reason := _said(check))]

@@ -14,8 +14,10 @@ import structlog
 # A key of the API (SPEC KY-1), and what follows an Authorization header however it was printed: as text, repr or JSON.
 _KEY = r"th_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}"
 _HEADER = r"""(authorization(?:\\*["']\s*[:,=]|[:=])\s*b?\\*["']?)[^"'\\\r\n]+"""
-_SECRET = re.compile(f"{_HEADER}|(\\bbearer\\s+)[^\\s\"'\\\\,;)]+|{_KEY}", re.IGNORECASE)
-_SIGNS = ("th_live_", "th_test_", "authorization", "bearer")
+# The tokens in the links of our mails.
+_LINK = r"(/password/reset/[^/\s]+/|/account/e-mail/)(?!set-password\b)[\w.:-]+"
+_SECRET = re.compile(f"{_HEADER}|(\\bbearer\\s+)[^\\s\"'\\\\,;)]+|{_KEY}|{_LINK}", re.IGNORECASE)
+_SIGNS = ("th_live_", "th_test_", "authorization", "bearer", "/password/reset/", "/account/e-mail/")
 REDACTED = "[redacted]"
 
 # Loggers of the servers: they set handlers of their own, past the redaction.
@@ -23,11 +25,11 @@ _SERVERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "_gran
 
 
 def redact(line: str) -> str:
-    """The line without API keys and Authorization headers."""
+    """The line without API keys, Authorization headers and the tokens of links in mails."""
     lowered = line.lower()
     if not any(sign in lowered for sign in _SIGNS):  # the expression alone costs ten times as much, on every request
         return line
-    return _SECRET.sub(lambda match: f"{match[1] or match[2] or ''}{REDACTED}", line)
+    return _SECRET.sub(lambda match: f"{match[1] or match[2] or match[3] or ''}{REDACTED}", line)
 
 
 class _Redacting(structlog.stdlib.ProcessorFormatter):

@@ -11,6 +11,7 @@ from typing import Any
 
 import prometheus_client
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess
@@ -54,6 +55,7 @@ def _word(outcome: Outcome) -> str:
 
 
 @csrf_exempt  # or a POST from elsewhere would tell this page from one that isn't there
+@login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """All series as text; for anybody else there is no such page."""
     if not _may_see(request):

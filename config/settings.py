@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "config.edge.LivePeople",
     "config.edge.Impersonations",
     "config.edge.Messages",
+    "config.edge.Gates",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -132,6 +133,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+# A link from a mail is good for an hour, and once.
+PASSWORD_RESET_TIMEOUT = 60 * 60
 LOGIN_URL = "sign_in"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "sign_in"

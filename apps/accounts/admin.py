@@ -14,13 +14,16 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts import roles, sessions
+from apps.accounts import admin_referrals, impersonation, roles, sessions
 from apps.accounts.forms import PersonChangeForm, PersonCreationForm
 from apps.accounts.models import LiveSession, User
-from apps.accounts.views import sign_in
+from apps.accounts.views import passwords, sign_in
 
 # PS-7 holds for every door. Assigned here, so that it doesn't hang on the order of URL patterns.
 admin.site.login = sign_in.admin_sign_in  # type: ignore[method-assign]  # the site's documented way to replace it
+admin.site.password_change = passwords.admin_change  # type: ignore[method-assign]  # as above
+
+__all__ = ["PersonAdmin", "admin_referrals"]  # Django looks into this module alone
 
 
 @admin.register(User)
@@ -55,6 +58,12 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
         if person is not None and isinstance(request.user, User):
             person.changed_by, person.changed_in = request.user, request
         return person
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        person, operator = kwargs.get("obj"), request.user
+        if person is not None and isinstance(operator, User):
+            context["may_impersonate"] = impersonation.may_start(hijacker=operator, hijacked=person)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         # One's own is changed on the page that asks for the old one, and that keeps the session.
@@ -104,10 +113,10 @@ class StateFilter(admin.SimpleListFilter):
 class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """History: nothing is added, changed or deleted by hand; sessions are ended."""
 
-    list_display = ("user", "state", "created_at", "ended_at", "ip", "browser")
+    list_display = ("user", "impersonator", "state", "created_at", "ended_at", "ip", "browser")
     list_filter = (StateFilter, "end_reason", "created_at")
     search_fields = ("user__email", "user__name", "ip", "user_agent")
-    list_select_related = ("user",)
+    list_select_related = ("user", "impersonator")
     ordering = ("-created_at", "pk")
     actions = ("end_sessions",)
 

@@ -57,3 +57,11 @@ class PersonChangeForm(UserChangeForm):  # type: ignore[type-arg]  # generic in 
         model = User
         fields = "__all__"
         field_classes: ClassVar[dict[str, Any]] = {}
+
+    def clean(self) -> dict[str, Any] | None:
+        """Another address is not confirmed, unless the operator says so in the same form."""
+        cleaned = super().clean() or self.cleaned_data
+        email = str(cleaned.get("email", "")).lower()
+        if email != self.instance.email and "email_confirmed_at" not in self.changed_data:
+            cleaned["email_confirmed_at"] = None
+        return cleaned

@@ -223,6 +223,10 @@ class ReferralCode(models.Model):
     def __str__(self) -> str:
         return self.code
 
+    @property
+    def is_used_up(self) -> bool:
+        return self.most_uses is not None and self.uses >= self.most_uses
+
     @staticmethod
     def spelled(text: str) -> str:
         """The spelling under which a code is kept, of whatever somebody types."""

@@ -76,7 +76,7 @@ def test_a_signed_in_person_is_there_for_both_kinds_of_views(client: Client) -> 
 
 
 def test_the_row_costs_one_query_a_request(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    client.force_login(make_user())
+    client.force_login(make_user(email_confirmed_at=timezone.now(), referral_code="A CODE"))
     with django_assert_num_queries(3):  # the browser session, the person, the row
         client.get("/")
 

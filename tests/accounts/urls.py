@@ -1,6 +1,7 @@
 """The account pages, the admin site, and two pages that say who is there; nothing of the other apps."""
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, JsonResponse
 from django.urls import include, path
 
@@ -8,6 +9,7 @@ from apps.accounts import passwords, sessions
 from apps.accounts.models import User
 
 
+@login_not_required
 def idle(request: HttpRequest) -> JsonResponse:
     """Never looks at its user, as the API's views."""
     return JsonResponse({})
