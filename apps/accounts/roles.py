@@ -63,7 +63,8 @@ def choose(ref: SessionRef, role: int | None, *, now: datetime, request: HttpReq
         held = None if role is None else _held(ref, role)
         rows = LiveSession.objects.filter(pk=ref.session_uuid, user=ref.user_uuid, impersonator=None)
         rows = rows.filter(ended_at=None, expires_at__gt=now)
-        session = rows.select_for_update(of=("self",)).select_related("user", "acting_role").first()
+        # Its old role is read after the lock: joined, it would be the one from before the wait.
+        session = rows.select_for_update(of=("self",)).select_related("user").first()
         if session is None:
             raise SessionGone
         if rows.exclude(acting_role=held).update(acting_role=held):
