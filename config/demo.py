@@ -29,6 +29,11 @@ GRANTS = {
     "approval": keys.Grant(name="Demo writer with approval", scopes=[READ, WRITE], requires_approval=True),
 }
 
+SETTINGS = {
+    "api_public_enabled": True,
+    "api_session_write_modules": settings_store.Toggles(added=frozenset({"catalogue"})),
+}
+
 # Easy to read aloud and to type: nothing that looks like something else.
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
@@ -83,7 +88,7 @@ def fill_when_empty() -> Report | None:
 def renew() -> Report:
     """Make what is missing, and new passwords and keys; the demo's old keys end. Products are left as they are."""
     shop.fill()
-    settings_store.save({"api_public_enabled": True}, seen=settings_store.rows(), actor=ACTOR)
+    settings_store.save(SETTINGS, seen=settings_store.rows(), actor=ACTOR)
     people = {name: _person(name, role) for name, role in PEOPLE.items()}
     operator = User.objects.get(email=people["operator"]["email"])
     return Report(people=people, keys=_keys(operator))

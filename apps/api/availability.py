@@ -32,14 +32,14 @@ class Availability:
     status: Literal["available"] | Closed
 
 
-def tool_availability(scope: Scope | None) -> list[Availability]:
+def tool_availability(scope: Scope | None, *, now: Switches | None = None) -> list[Availability]:
     """Every admin tool of every module by module name, then tool name, and whether a person's live session may call it.
 
     `scope` is taken as given: a session's own is `people.current().session(…).scope`. With it the available tools are exactly those that
     `visible_for(…, allow="all")` lists; with None the reasons are those of the settings alone. Nothing is charged or written. The list
-    names every tool whatever the scope is: gate who may see it.
+    names every tool whatever the scope is: gate who may see it. `now` are the settings, for who has read them already.
     """
-    now = switches.parse(credentials.read(None).settings)
+    now = now or switches.parse(credentials.read(None).settings)
     held = scopes.held_by_person(scope, now) if scope else frozenset()
     tools = [tool for tool in registry.current().of("admin") if tool.module.key != "system"]
     tools.sort(key=lambda tool: (str(tool.module.name), tool.name))

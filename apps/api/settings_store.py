@@ -1,11 +1,17 @@
-"""Writing the settings that `apps.api.switches` reads (ST-2): changed rows only, with one entry of old and new values."""
+"""Writing the settings that `apps.api.switches` reads (ST-2): changed rows only, with one entry of old and new values.
+
+Operators change boxes and numbers, not rows: two who change different boxes of one list both get what they asked for.
+"""
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from apps.activity import actions
 from apps.activity import log as activity
@@ -13,13 +19,41 @@ from apps.api import switches
 from apps.api.models import Setting
 from apps.api.switches import Unreadable
 
+# How often somebody may be overtaken before they are told so.
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toggles:
+    """Names put on a list and names taken off it. Whatever else is on the list stays there."""
+
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+    def applied_to(self, names: frozenset[str]) -> list[str]:
+        return sorted((names | self.added) - self.removed)
+
+
+# What an operator asks for, by name: a value as the gate reads it, or Toggles of a list.
+Wanted = Mapping[str, Any]
+# What becomes of the rows, by name: `{"old", "new"}`, as the entry keeps it.
+Changes = dict[str, dict[str, Any]]
+
 
 class Changed(Exception):
-    """Another operator changed these settings after the form was opened: nothing was written."""
+    """Somebody else changed these settings after the form was opened: nothing was written.
 
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(", ".join(names))
-        self.names = names
+    `boxes` has the settings by name, each with the names of its list that were put on or taken off, and with none where the whole
+    value is another one.
+    """
+
+    def __init__(self, boxes: Mapping[str, frozenset[str]]) -> None:
+        super().__init__(", ".join(boxes))
+        self.boxes = boxes
+
+
+class _Overtaken(Exception):
+    """A row came into being since it was looked for: it is another operator's, and everything is looked at again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +63,14 @@ class Stored:
     name: str
     value: Any
     readable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What was written, and the entry that says so; None where nothing was to be changed."""
+
+    changes: Changes
+    entry: UUID | None = None
 
 
 def rows() -> dict[str, Any]:
@@ -41,64 +83,94 @@ def present(found: Mapping[str, Any]) -> dict[str, Stored]:
     return {name: _stored(name, found) for name in switches.RULES}
 
 
-@transaction.atomic
+def plan(wanted: Wanted, *, seen: Mapping[str, Any], found: Mapping[str, Any]) -> Changes:
+    """What would become of the rows `found`, for who decided on the rows `seen`; nothing for what is so already.
+
+    Raises Changed when one of these boxes or values is another one now, Unreadable for a value that the gate could not read, KeyError
+    for an unknown name.
+    """
+    stale = {name: boxes for name in wanted if (boxes := _stale(name, wanted[name], seen, found)) is not None}
+    if stale:
+        raise Changed(stale)
+    new = {name: _new(name, value, found) for name, value in wanted.items()}
+    return {
+        name: {"old": _raw(name, found), "new": value}
+        for name, value in new.items()
+        if _text(_raw(name, found)) != _text(value)
+    }
+
+
+def applied(changes: Changes, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows as they would be after the changes."""
+    return {**found, **{name: change["new"] for name, change in changes.items()}}
+
+
 def save(
-    values: Mapping[str, Any],
+    wanted: Wanted,
     *,
     seen: Mapping[str, Any],
     actor: activity.Actor,
     request_id: str = "",
     ip: str | None = None,
-) -> list[str]:
-    """Store these values; the names of those that differ from what is stored. A value equal to its default needs no row.
+) -> Saved:
+    """Write what is asked for, under the locks of its rows, with one entry. Raises what `plan` raises: then nothing is written.
 
-    `seen` are the rows that the values were decided on. Raises Changed when one of these names has another row now, Unreadable for a
-    value that the gate could not read, KeyError for an unknown name.
+    `seen` are the rows that it was decided on.
     """
-    wanted = {name: _as_stored(switches.checked(name, value)) for name, value in values.items()}
+    for _ in range(_ATTEMPTS):
+        with suppress(_Overtaken), transaction.atomic():
+            return _save(wanted, seen, actor=actor, request_id=request_id, ip=ip)
+    raise Changed(dict.fromkeys(wanted, frozenset()))
+
+
+def _save(wanted: Wanted, seen: Mapping[str, Any], *, actor: activity.Actor, request_id: str, ip: str | None) -> Saved:
     locked = Setting.objects.select_for_update().filter(name__in=wanted).order_by("pk")
     found = dict(locked.values_list("name", "value"))
-    stale = [name for name in wanted if not _same(found, seen, name)]
-    if stale:
-        raise Changed(stale)
-    changes = {name: _change(name, value, found) for name, value in wanted.items() if _differs(name, value, found)}
-    for name, change in changes.items():
-        _write(name, change["new"], is_new=name not in found)
-    if changes:
-        activity.write(
-            action=actions.API_SETTINGS_CHANGED,
-            module="api",
-            mode=activity.Mode.MANUAL,
-            actor=actor,
-            resource_type="setting",
-            target=", ".join(changes),
-            request_id=request_id,
-            ip=ip,
-            metadata={"changes": changes},
-        )
-    return list(changes)
+    changes = plan(wanted, seen=seen, found=found)
+    for name in sorted(changes):  # in one order, so that two who make the same rows wait for each other in turn
+        _write(name, changes[name]["new"], is_new=name not in found)
+    if not changes:
+        return Saved(changes={})
+    entry = activity.write(
+        action=actions.API_SETTINGS_CHANGED,
+        module="api",
+        mode=activity.Mode.MANUAL,
+        actor=actor,
+        resource_type="setting",
+        target=", ".join(changes),
+        request_id=request_id,
+        ip=ip,
+        metadata={"changes": changes},
+    )
+    return Saved(changes=changes, entry=entry.pk)
 
 
 def _write(name: str, value: Any, *, is_new: bool) -> None:
     if value == _default(name):
         Setting.objects.filter(name=name).delete()
     elif is_new:
-        # A row that came into being since it was looked for is another operator's.
         try:
-            with transaction.atomic():
-                Setting.objects.create(name=name, value=value)
+            Setting.objects.create(name=name, value=value)
         except IntegrityError:
-            raise Changed([name]) from None
+            raise _Overtaken from None
     else:
-        Setting.objects.update_or_create(name=name, defaults={"value": value})
+        Setting.objects.filter(name=name).update(value=value, updated_at=timezone.now())
 
 
-def _change(name: str, value: Any, found: Mapping[str, Any]) -> dict[str, Any]:
-    return {"old": found.get(name, _default(name)), "new": value}
+def _stale(name: str, value: Any, seen: Mapping[str, Any], found: Mapping[str, Any]) -> frozenset[str] | None:
+    """None when what is to be changed is still as it was seen."""
+    if not isinstance(value, Toggles):
+        return None if _text(_raw(name, seen)) == _text(_raw(name, found)) else frozenset()
+    before, now = _stored(name, seen), _stored(name, found)
+    if not before.readable or not now.readable:
+        return frozenset()
+    return ((value.added | value.removed) & (before.value ^ now.value)) or None
 
 
-def _differs(name: str, value: Any, found: Mapping[str, Any]) -> bool:
-    return _text(found.get(name, _default(name))) != _text(value)
+def _new(name: str, value: Any, found: Mapping[str, Any]) -> Any:
+    if isinstance(value, Toggles):
+        return _as_stored(switches.checked(name, value.applied_to(_stored(name, found).value)))
+    return _as_stored(switches.checked(name, value))
 
 
 def _stored(name: str, found: Mapping[str, Any]) -> Stored:
@@ -109,8 +181,8 @@ def _stored(name: str, found: Mapping[str, Any]) -> Stored:
         return Stored(name=name, value=rule.unreadable, readable=False)
 
 
-def _same(found: Mapping[str, Any], seen: Mapping[str, Any], name: str) -> bool:
-    return (name in found) == (name in seen) and _text(found.get(name)) == _text(seen.get(name))
+def _raw(name: str, found: Mapping[str, Any]) -> Any:
+    return found.get(name, _default(name))
 
 
 def _default(name: str) -> Any:

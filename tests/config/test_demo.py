@@ -93,9 +93,10 @@ def test_roles_have_the_permissions_of_their_work() -> None:
     assert list(_person("member").groups.values_list("name", flat=True)) == ["Staff"]
 
 
-def test_the_public_audience_is_on_and_the_shop_is_full() -> None:
+def test_the_public_audience_is_on_the_agent_may_act_and_the_shop_is_full() -> None:
     demo.renew()
     assert Setting.objects.get(name="api_public_enabled").value is True
+    assert Setting.objects.get(name="api_session_write_modules").value == ["catalogue"]
     assert Product.objects.count() == 504
 
 

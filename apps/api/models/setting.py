@@ -13,7 +13,7 @@ class Setting(models.Model):
 
     class Meta:
         verbose_name = _("setting")
-        verbose_name_plural = _("settings")
+        verbose_name_plural = _("Settings → API")
         ordering = ("name",)
 
     def __str__(self) -> str:
