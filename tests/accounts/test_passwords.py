@@ -61,7 +61,7 @@ def test_of_two_changes_by_one_old_password_the_second_does_nothing() -> None:
     assert passwords.change(user, NEW, keep=None)
     assert not passwords.change(late, "a third quiet password", keep=None)
     late.name = "saved later"
-    late.save()
+    late.save(update_fields=["name"])
     assert authenticate(username=user.email, password=NEW) == user
     assert Entry.objects.filter(action="session.password_changed").count() == 1
 
