@@ -94,7 +94,7 @@ def _after_end(*, request: HttpRequest, hijacker: User, hijacked: User, **_: Any
     _leave(hijacked, hijacker, {}, reason=sessions.Reason.IMPERSONATION_ENDED, by=hijacker, request=request)
 
 
-def _leave(  # noqa: PLR0913 - two people and how it is recorded
+def _leave(
     left: User, entered: User, stamp: dict[str, Any], *, reason: sessions.Reason, by: User, request: HttpRequest
 ) -> None:
     """One row for the other: the new one gets its stamp and the time of the old one, so that nobody's fortnight grows."""

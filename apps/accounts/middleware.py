@@ -44,9 +44,9 @@ class LookingOnly:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.method not in _SAFE and impersonation.impersonator(request) is not None:
-            if request.path not in {reverse(name) for name in _WAYS_OUT}:
-                return guards.impersonated(request)
+        only_looks = request.method not in _SAFE and impersonation.impersonator(request) is not None
+        if only_looks and request.path not in {reverse(name) for name in _WAYS_OUT}:
+            return guards.impersonated(request)
         return self.get_response(request)
 
 

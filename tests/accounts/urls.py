@@ -1,4 +1,4 @@
-"""The account pages, the admin site, and two pages that say who is there; nothing of the other apps."""
+"""The account pages, the admin site, and two pages that say who is there; the gate's, since the header leads there."""
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
@@ -39,5 +39,6 @@ urlpatterns = [
     path("who-async/", who_async),
     path("new-password/", new_password),
     path("admin/", admin.site.urls),
+    path("", include("apps.api.urls")),
     path("", include("apps.accounts.urls")),
 ]
