@@ -13,6 +13,11 @@ API_KEY_EXPOSED: Final = "api.key_exposed"
 API_SETTINGS_CHANGED: Final = "api.settings_changed"
 API_IDEMPOTENCY_SETTLED: Final = "api.idempotency_settled"
 API_CONFIRMATION_REJECTED: Final = "api.confirmation_rejected"
+API_APPROVAL_DECIDED: Final = "api.approval_decided"
+API_APPROVAL_CANCELLED: Final = "api.approval_cancelled"
+API_APPROVAL_REOPENED: Final = "api.approval_reopened"
+API_APPROVAL_EXPIRED: Final = "api.approval_expired"
+API_APPROVAL_FAILED: Final = "api.approval_failed"
 
 SESSION_STARTED: Final = "session.started"
 SESSION_ENDED: Final = "session.ended"
@@ -36,6 +41,11 @@ CORE: Final = frozenset(
         API_SETTINGS_CHANGED,
         API_IDEMPOTENCY_SETTLED,
         API_CONFIRMATION_REJECTED,
+        API_APPROVAL_DECIDED,
+        API_APPROVAL_CANCELLED,
+        API_APPROVAL_REOPENED,
+        API_APPROVAL_EXPIRED,
+        API_APPROVAL_FAILED,
         SESSION_STARTED,
         SESSION_ENDED,
         SESSION_ROLE_CHOSEN,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from apps.api.audit import Audit
     from apps.api.credentials import Facts, VerifiedKey
     from apps.api.idempotency import Claim
+    from apps.api.models import Approval
     from apps.api.ratelimit import Level
     from apps.api.switches import Switches
     from apps.api.tool import Tool
@@ -131,6 +132,8 @@ class Call:
     on_behalf: OnBehalf | None = None  # of a session's call alone
     redeems: bool = False  # the person confirms: `asked_uuid` is the row that they mean, None when it can't be one
     asked_uuid: UUID | None = None
+    approval: "Approval | None" = None  # of an approved call alone: the row that this attempt runs
+    approvers: tuple[str, ...] = ()  # the ids of those whose votes count
     started: float = field(default_factory=time.perf_counter)
 
     read_strictly: bool = False  # `read_input`: the value comes from the strict reader

@@ -83,6 +83,28 @@ def verify(text: str, facts: Facts, *, ip: str, switches: Switches) -> VerifiedK
     )
 
 
+def reopened(key: ApiKey, switches: Switches) -> VerifiedKey | None:
+    """The asking key of an approval, as of now, or the newest one of its family that still lasts (KY-4); None when none may call."""
+    family = ApiKey.objects.lasting(timezone.now()).filter(family=key.family_id).order_by("-created_at", "pk")
+    rows = sorted(family, key=lambda row: row.pk != key.pk)  # the key itself first, the others as they come
+    owner = people.current().owner_scope(rows[0].owner_id, None, switches) if rows else None
+    if owner is None:
+        return None
+    row = rows[0]
+    return VerifiedKey(
+        uuid=row.uuid,
+        public_id=row.public_id,
+        name=row.name,
+        family=row.family_id,
+        scopes=tuple(row.scopes),
+        requires_approval=row.requires_approval,
+        approvers_needed=row.approvers_needed,
+        budget=row.budget,
+        expires_at=row.expires_at,
+        owner=owner,
+    )
+
+
 def note_use(key: UUID, facts: Facts) -> None:
     """Write when the key was last used, at most once a minute, and not at all while somebody else holds the row (KY-2)."""
     now = timezone.now()

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
-from django.db.models import Q
+from django.db.models import DurationField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
 from apps.api.models import Lifesign
@@ -34,6 +35,15 @@ class Work:
     attempt: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """What is known of an attempt: the seconds since its last heartbeat and since its last progress, and what that reported."""
+
+    silent_seconds: float
+    idle_seconds: float
+    partial: Any = None
+
+
 def lease_seconds() -> int:
     return int(getattr(settings, "API_LEASE_SECONDS", 60))
 
@@ -44,10 +54,10 @@ def begin(work: Work) -> None:
         _renewer.remember(work)
         return
     Lifesign.objects.bulk_create(
-        [Lifesign(kind=work.kind, uuid=work.uuid, attempt=work.attempt, seen_at=Now())],
+        [Lifesign(kind=work.kind, uuid=work.uuid, attempt=work.attempt, seen_at=Now(), progress_at=Now())],
         update_conflicts=True,
         unique_fields=["kind", "uuid"],
-        update_fields=["attempt", "seen_at"],
+        update_fields=["attempt", "seen_at", "progress_at", "partial"],
     )
 
 
@@ -59,6 +69,28 @@ def is_alive(work: Work) -> bool:
     return Lifesign.objects.filter(
         kind=work.kind, uuid=work.uuid, attempt=work.attempt, seen_at__gt=Now() - lease
     ).exists()
+
+
+def of(work: Work) -> Sign | None:
+    """The attempt's last signs; None when it never gave one, or none is left."""
+    if _in_memory():
+        return _renewer.sign_of(work)
+    age = {"silent": Now() - F("seen_at"), "idle": Now() - F("progress_at")}
+    found = (
+        Lifesign.objects.filter(kind=work.kind, uuid=work.uuid, attempt=work.attempt)
+        .annotate(**{name: ExpressionWrapper(value, DurationField()) for name, value in age.items()})
+        .values_list("silent", "idle", "partial")
+        .first()
+    )
+    if found is None:
+        return None
+    silent, idle, partial = found
+    return Sign(silent_seconds=silent.total_seconds(), idle_seconds=(idle or silent).total_seconds(), partial=partial)
+
+
+def report(work: Work, partial: Any) -> None:
+    """The attempt came further: visible to everybody at once, although its transaction is open (AP-5). `partial` is a JSON value."""
+    _renewer.report(work, partial)
 
 
 def keep(work: Work) -> None:
@@ -87,7 +119,10 @@ class _Renewer:
     _running: set[Work]
     _ended: set[Work]
     _seen: dict[Work, float]
+    _progress: dict[Work, tuple[float, Any]]
+    _reports: dict[Work, Any]
     _thread: threading.Thread | None
+    _wake: threading.Event
 
     def __init__(self) -> None:
         self.start_afresh()
@@ -96,7 +131,8 @@ class _Renewer:
         """A forked worker has the parent's variables and none of its threads, one of which may have held the lock."""
         self._lock = threading.Lock()
         self._running, self._ended, self._seen = set(), set(), {}
-        self._thread = None
+        self._progress, self._reports = {}, {}
+        self._thread, self._wake = None, threading.Event()
 
     def add(self, work: Work) -> None:
         with self._lock:
@@ -110,8 +146,30 @@ class _Renewer:
         with self._lock:
             self._running.discard(work)
             self._seen.pop(work, None)
+            self._progress.pop(work, None)
+            self._reports.pop(work, None)
             if not _in_memory():
                 self._ended.add(work)
+
+    def report(self, work: Work, partial: Any) -> None:
+        """The latest report counts: a handler may give one for each row."""
+        with self._lock:
+            if work not in self._running:
+                return
+            if _in_memory():
+                self._progress[work] = (time.monotonic(), partial)
+                return
+            self._reports[work] = partial
+        self._wake.set()
+
+    def sign_of(self, work: Work) -> Sign | None:
+        with self._lock:
+            now, seen = time.monotonic(), self._seen.get(work)
+            if seen is None:
+                return None
+            reported, partial = self._progress.get(work, (seen, None))
+            silent = 0.0 if work in self._running else now - seen
+            return Sign(silent_seconds=silent, idle_seconds=now - reported, partial=partial)
 
     def remember(self, work: Work) -> None:
         with self._lock:
@@ -125,7 +183,8 @@ class _Renewer:
 
     def _renew_for_ever(self) -> None:
         while True:
-            time.sleep(lease_seconds() / RENEWALS_A_LEASE)
+            self._wake.wait(lease_seconds() / RENEWALS_A_LEASE)
+            self._wake.clear()
             try:
                 self._renew()
                 if not self._running:
@@ -141,6 +200,9 @@ class _Renewer:
     def _renew(self) -> None:
         with self._lock:
             running, ended = list(self._running), list(self._ended)
+            reports, self._reports = self._reports, {}
+        for work, partial in reports.items():
+            Lifesign.objects.filter(_any_of([work])).update(progress_at=Now(), partial=partial)
         if running:
             Lifesign.objects.filter(_any_of(running)).update(seen_at=Now())
         if ended:

@@ -94,6 +94,11 @@ class DefaultPeople:
 _default = DefaultPeople()
 
 
+def user(person_id: str) -> Any:
+    """The row of a person by `Scope.person_id`."""
+    return get_user_model()._default_manager.get(pk=person_id)
+
+
 def current() -> People:
     """The people of this project: the module that `API_PEOPLE` names, else the default."""
     name = getattr(settings, "API_PEOPLE", "")

@@ -51,6 +51,29 @@ class Form:
         """The validated JSON object as the handler's own type. Raises pydantic.ValidationError."""
         return value if self.adapter is None else self.adapter.validate_python(value)
 
+    def plain(self, typed: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """The typed input as JSON again, defaults put in: what is stored of it. `given` is the object that `typed` was made from.
+
+        A field that was left out and is None stays out: the schema has no null branch for it.
+        """
+        if self.adapter is None:
+            return copy.deepcopy(typed)  # type: ignore[no-any-return]  # without a model it is the dict itself
+        found: dict[str, Any] = _without_absent(self.adapter.dump_python(typed, mode="json", by_alias=True), given)
+        return found
+
+
+def _without_absent(value: Any, given: Any) -> Any:
+    if isinstance(value, dict):
+        known = given if isinstance(given, dict) else {}
+        return {
+            name: _without_absent(part, known.get(name))
+            for name, part in value.items()
+            if part is not None or name in known
+        }
+    if isinstance(value, list) and isinstance(given, list) and len(value) == len(given):
+        return [_without_absent(part, of) for part, of in zip(value, given, strict=True)]
+    return value
+
 
 def form_of(function: Callable[..., Any], *, explicit: bool) -> Form:
     """The form of a handler: `f(input: Model, ctx)`, `f(ctx, *, query: str = "")`, or with an explicit schema `f(input: dict, ctx)`.

@@ -94,8 +94,13 @@ RULES: Mapping[str, Rule] = {
     "api_hold_minutes": _amount(
         15, 1, 1_440, _("Minutes for which a person may confirm what their assistant proposed.")
     ),
+    "api_approval_hours": _amount(72, 1, 8_760, _("Hours for which a write waits to be approved or rejected.")),
+    "api_start_hours": _amount(24, 1, 8_760, _("Hours within which an approved write must have been started.")),
     "idempotency_retention": _amount(72, 1, 8_760, _("Hours for which the outcome of a call with a key is kept.")),
     "confirmation_retention": _amount(30, 1, 3_650, _("Days for which codes that are over stay listed.")),
+    "approval_input_retention": _amount(
+        30, 1, 3_650, _("Days for which the input and the preview of an approval that ended are kept.")
+    ),
     "accounts_email_required": _switch(
         default=False, unreadable=True, text=_("A person whose e-mail address is not confirmed may not act.")
     ),
@@ -130,8 +135,11 @@ class Switches:
     api_token_budget: int
     api_code_minutes: int
     api_hold_minutes: int
+    api_approval_hours: int
+    api_start_hours: int
     idempotency_retention: int
     confirmation_retention: int
+    approval_input_retention: int
     accounts_email_required: bool
     accounts_referral_required: bool
     accounts_act_as_role: bool

@@ -5,6 +5,8 @@ import uuid
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from apps.api.models.approval import Approval
+
 
 class IdempotencyRecord(models.Model):
     """One caller x tool x key. Who finishes it names the attempt, so an attempt that was overtaken changes nothing."""
@@ -26,6 +28,10 @@ class IdempotencyRecord(models.Model):
     state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.RUNNING)
     attempt = models.PositiveIntegerField(_("attempt"), default=1)
     external = models.BooleanField(_("external"), default=False)
+    # Of a waiting record: the approval whose end is its answer.
+    approval = models.ForeignKey(
+        Approval, models.SET_NULL, null=True, related_name="records", verbose_name=_("approval")
+    )
     # The outcome as it was sent, byte for byte; only of a record that is done.
     status = models.PositiveSmallIntegerField(_("status"), null=True)
     body = models.BinaryField(null=True)
