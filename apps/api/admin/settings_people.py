@@ -25,11 +25,17 @@ ASKED = 100
 GATES: dict[str, tuple[Promise, Promise]] = {
     "accounts_email_required": (
         _("their e-mail address is not confirmed"),
-        _("your own e-mail address is not confirmed: your keys and your assistant would be refused"),
+        _(
+            "your own e-mail address is not confirmed. Until it is, no page but the one for that would be open to you, "
+            "this one neither, and your keys and your assistant would be refused"
+        ),
     ),
     "accounts_referral_required": (
         _("they have given no referral code"),
-        _("you have given no referral code yourself: your keys and your assistant would be refused"),
+        _(
+            "you have given no referral code yourself. Until you have, no page but the one for that would be open to you, "
+            "this one neither, and your keys and your assistant would be refused"
+        ),
     ),
 }
 

@@ -113,11 +113,17 @@ TIMES: Mapping[str, Words] = {
 PEOPLE: Mapping[str, Words] = {
     "accounts_email_required": Words(
         label=_("People need a confirmed e-mail address"),
-        help=_("On: whoever has not confirmed theirs may not act. Their keys and their assistant are refused."),
+        help=_(
+            "On: whoever has not confirmed theirs may not act. No page but the one for that is open to them, and their "
+            "keys and their assistant are refused."
+        ),
     ),
     "accounts_referral_required": Words(
         label=_("People need a referral code"),
-        help=_("On: whoever has given none may not act. Their keys and their assistant are refused."),
+        help=_(
+            "On: whoever has given none may not act. No page but the one for that is open to them, and their keys and "
+            "their assistant are refused."
+        ),
     ),
     "accounts_act_as_role": Words(
         label=_("People may act as one of their roles"),
