@@ -7,6 +7,9 @@ from django.dispatch import Signal
 # Argument: `approval`, the uuid. A receiver is quick; one that fails is logged by Django and changes nothing.
 approval_changed = Signal()
 
+# It may be run now. Sent at the vote that was enough, and again by the sweeps: it may come twice, and late.
+approval_approved = Signal()
+
 
 class Approval:
     """The sender."""
@@ -15,3 +18,8 @@ class Approval:
 def changed(uuid: UUID) -> None:
     """Tell the receivers."""
     approval_changed.send_robust(Approval, approval=uuid)
+
+
+def approved(uuid: UUID) -> None:
+    """Ask for a worker."""
+    approval_approved.send_robust(Approval, approval=uuid)

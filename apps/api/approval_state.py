@@ -48,12 +48,12 @@ def partial_of(approval: Approval) -> Any:
 def progress_of(reported: Any) -> float | None:
     """How far that is, 0 to 1: a number, or an object with `done` and `total`; None for anything else."""
     if isinstance(reported, Mapping):
-        done, total = reported.get("done"), reported.get("total")
-        if not _is_number(done) or not _is_number(total) or total <= 0:
-            return None
-        reported = done / total
-    return min(1.0, max(0.0, float(reported))) if _is_number(reported) else None
+        done, total = _number(reported.get("done")), _number(reported.get("total"))
+        share = None if done is None or not total or total < 0 else done / total
+    else:
+        share = _number(reported)
+    return None if share is None else min(1.0, max(0.0, share))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

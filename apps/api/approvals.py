@@ -73,7 +73,7 @@ def _made(call: Call, tool: Tool, key: VerifiedKey, *, shown: Any, mark: str, ar
     )
 
 
-def of_family(family: UUID | str, uuid: UUID) -> Approval | None:
+def of_family(family: UUID, uuid: UUID) -> Approval | None:
     """The family's own approval; somebody else's and nobody's are both None."""
     return Approval.objects.select_related("key").filter(pk=uuid, family=family).first()
 
@@ -106,7 +106,10 @@ def vote(
     if not Vote.objects.filter(pk=cast.pk).exists():
         raise Problem("conflict", "You have voted on this already.", retry="never", reason="not_pending")
     _tell(approval.pk)
-    return State(Approval.objects.values_list("state", flat=True).get(pk=approval.pk))
+    state = State(Approval.objects.values_list("state", flat=True).get(pk=approval.pk))
+    if state == State.APPROVED:
+        transaction.on_commit(partial(approval_events.approved, approval.pk))
+    return state
 
 
 def _one_more(now: datetime, start_hours: int) -> dict[str, Any]:
@@ -116,6 +119,7 @@ def _one_more(now: datetime, start_hours: int) -> dict[str, Any]:
         "approvals": F("approvals") + 1,
         "state": Case(When(enough, then=Value(State.APPROVED.value)), default=Value(State.PENDING.value)),
         "approved_at": Case(When(enough, then=Value(now)), default=None),
+        "sent_at": Case(When(enough, then=Value(now)), default=None),
         "start_before": Case(When(enough, then=Value(now + timedelta(hours=start_hours))), default=None),
     }
 

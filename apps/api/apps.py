@@ -13,11 +13,12 @@ class ApiConfig(AppConfig):
 
     def ready(self) -> None:
         # Late imports: these modules need the models of every app.
-        from apps.api import checks, registry
+        from apps.api import checks, registry, tasks
 
         _configure_log()
         registry.discover()
         checks.register()
+        tasks.connect()
 
 
 def _configure_log() -> None:

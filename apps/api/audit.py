@@ -53,7 +53,12 @@ class Audit:
         """A key's entry names the key and counts the rows; a person's says what asked on their behalf (LS-4)."""
         call = self.call
         if self.actor.key is not None:
-            return {"key": self.actor.key.public_id, "rows": pricing.rows(call.input)}
+            found = {"key": self.actor.key.public_id, "rows": pricing.rows(call.input)}
+            return {**found, "approvers": list(call.approvers)} if call.approvers else found
+        return self._of_person()
+
+    def _of_person(self) -> dict[str, Any]:
+        call = self.call
         found = {"via": call.on_behalf.via if call.on_behalf else None, "request_id": call.entrance.request_id}
         return found if call.replaces_uuid is None else {**found, "replaces_confirmation_uuid": str(call.replaces_uuid)}
 

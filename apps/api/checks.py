@@ -171,7 +171,7 @@ def _bad_schema(schema: Any) -> str | None:
 
 
 def _write(tool: Tool) -> Found:
-    if tool.is_write and tool.preview_handler is None:
+    if tool.is_write and not tool.is_direct and tool.preview_handler is None:
         yield _error(
             "E013", tool, "it is a write without a preview", f"add @{tool.handler.__name__}.preview, or read_only"
         )

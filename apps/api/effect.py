@@ -8,9 +8,9 @@ from typing import Any
 import structlog
 from django.db import connection, transaction
 
-from apps.api import audit, confirmations, faults, guard, handlers, idempotency, outcomes
+from apps.api import approvals, audit, confirmations, deciding, faults, guard, handlers, idempotency, outcomes
 from apps.api.call import Answer, Call, Outcome
-from apps.api.models import Confirmation
+from apps.api.models import Approval, Confirmation
 from apps.api.tool import Context, Tool
 
 log = structlog.get_logger(__name__)
@@ -20,11 +20,15 @@ RESTARTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """The call must be confirmed first: what its prompt shows. `replaces` is the row whose values changed."""
+    """The call must be confirmed first: what its prompt shows. `replaces` is the row whose values changed.
+
+    Of an approved run: it goes back to the approvers, `why`.
+    """
 
     preview: dict[str, Any]
     fingerprint: str
     replaces: Confirmation | None = None
+    why: str = ""
 
 
 @dataclass(kw_only=True)
@@ -45,7 +49,12 @@ def run(call: Call, tool: Tool) -> Outcome:
 
 
 def prompt(call: Call, tool: Tool, wanted: Prompt) -> Answer:
-    """Hold the call in a transaction of its own, at the default isolation: waiting codes are counted exactly there."""
+    """Hold the call in a transaction of its own, at the default isolation: waiting codes are counted exactly there.
+
+    An approved run goes back to its approvers instead.
+    """
+    if call.approval is not None:
+        return _to_the_approvers(call, call.approval, wanted)
 
     def hold() -> Answer:
         if wanted.replaces is not None:
@@ -65,6 +74,12 @@ def prompt(call: Call, tool: Tool, wanted: Prompt) -> Answer:
     return found
 
 
+def _to_the_approvers(call: Call, approval: Approval, wanted: Prompt) -> Answer:
+    approvals.reopen(approval, why=wanted.why, shown=wanted.preview, mark=wanted.fingerprint)
+    call.settled = True
+    return handlers.answer({"status": "pending_approval", "approval_id": approval.pk}, outcome="pending_approval")
+
+
 def commit(
     call: Call,
     tool: Tool,
@@ -78,7 +93,7 @@ def commit(
     A Prompt leaves nothing behind. `repeatable` None: as the tool and the call ask for it. `owed` False: the call goes on after it.
     """
     if repeatable is None:
-        repeatable = tool.danger is not None or call.is_confirmation
+        repeatable = tool.danger is not None or call.is_confirmation or call.approval is not None
     for _ in range(RESTARTS):
         try:
             return _once(call, work, repeatable=repeatable, owed=owed)
@@ -161,12 +176,15 @@ def _write(call: Call, tool: Tool) -> Outcome | Prompt:
 
 
 def admit(call: Call, tool: Tool) -> Prompt | None:
-    """The first half of T2: still my attempt? then what was held is redeemed and spent, or danger is decided on the state the effect sees.
+    """The first half of T2: still my attempt? then what was held or approved is looked at again, or danger is decided.
 
-    A person's call is held whatever the danger is: without a redemption nothing of a session runs (LS-3).
+    All of it on the state that the effect sees. A person's call is held whatever the danger is: without a redemption nothing of a session
+    runs (LS-3).
     """
     if call.claim is not None:
         idempotency.must_be_current(call.claim)
+    if call.approval is not None:
+        return _approved(call, tool, call.approval)
     if call.is_confirmation:
         return _redeem(call, tool)
     if call.on_behalf is None and not _is_dangerous(call, tool):
@@ -182,6 +200,20 @@ def _redeem(call: Call, tool: Tool) -> Prompt | None:
     if mark != row.fingerprint:
         return Prompt(preview=shown, fingerprint=mark, replaces=row)
     confirmations.spend(row)
+    return None
+
+
+def _approved(call: Call, tool: Tool, approval: Approval) -> Prompt | None:
+    """AP-4, on the state that the effect sees: still this attempt, the votes that count now, the values that the approvers saw."""
+    approvals.must_be_current(approval)
+    assert call.switches is not None  # noqa: S101 - `reopen` read them
+    votes = deciding.counting(approval, call.switches)
+    shown, mark = _previewed(call, tool)
+    if mark != approval.fingerprint:
+        return Prompt(preview=shown, fingerprint=mark, why="values_changed")
+    if len(votes) < approval.approvals_needed:
+        return Prompt(preview=shown, fingerprint=mark, why="votes_lost")
+    call.approvers = tuple(str(vote.voter_id) for vote in votes)
     return None
 
 

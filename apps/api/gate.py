@@ -9,7 +9,7 @@ from django.db import connections, transaction
 from apps.api import faults, guard, observers, outcomes
 from apps.api.call import Call, Outcome, Refusal
 from apps.api.problems import Problem
-from apps.api.steps import door, lookup, running, sessions, toll, validation
+from apps.api.steps import approved, door, lookup, running, sessions, toll, validation
 
 log = structlog.get_logger(__name__)
 
@@ -69,6 +69,16 @@ REDEEM: Sequence[Step] = (
     lookup.refuse_key_text,
     validation.validate,
     running.asked_before,
+    running.run,
+)
+
+# An approved write: nothing is paid again, and nothing that was true before is believed (AP-4).
+APPROVED: Sequence[Step] = (
+    approved.reopen,
+    lookup.look_up,
+    approved.owe_the_end,
+    validation.open_audit,
+    validation.validate,
     running.run,
 )
 

@@ -1,15 +1,17 @@
 """Calling what a module declared, and holding its answers to MT-3: anything odd is logged and becomes `500 internal_error`."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import structlog
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from apps.api import problems, signature, strict_json
+from apps.api import approval_state, lifesigns, problems, signature, strict_json
 from apps.api.call import Actor, Answer, Call
+from apps.api.lifesigns import Work
 from apps.api.problems import Problem
 from apps.api.tool import Context, Tool, ToolError
 
@@ -40,10 +42,29 @@ def context(call: Call, *, dry_run: bool = False) -> Context:
         currency=call.entrance.currency if call.on_behalf else getattr(settings, "API_CURRENCY", "EUR"),
         dry_run=dry_run,
         via=call.on_behalf.via if call.on_behalf else None,
+        approved_by_uuid=call.approvers[-1] if call.approvers else None,
+        progress=_progress(call),
         confirmation_uuid=str(call.confirmation_uuid) if call.confirmation_uuid else None,
         extra=_of_the_host(call),
         levels=tuple(call.levels.values()),
     )
+
+
+def _progress(call: Call) -> Callable[[Any], None]:
+    """Shown while an approved operation runs; an ordinary call has nobody who waits for it elsewhere."""
+    return _unheard if call.approval is None else partial(_report, approval_state.work_of(call.approval))
+
+
+def _unheard(reported: Any) -> None:
+    return None
+
+
+def _report(work: Work, reported: Any) -> None:
+    """A partial result that has no JSON form, or more bytes than a result may have, raises in the handler that gave it."""
+    body = strict_json.dumps(reported)
+    if len(body) > MAX_RESULT:
+        raise ValueError("a partial result of more than 1 MiB")
+    lifesigns.report(work, json.loads(body))
 
 
 def run(call: Call, tool: Tool, ctx: Context) -> Answer:

@@ -14,10 +14,10 @@ import structlog
 from django.db import connection, transaction
 from django.utils import timezone
 
-from apps.api import callers, faults, lifesigns
+from apps.api import approval_state, callers, faults, lifesigns
 from apps.api.call import REPLAYED, Answer, Call, Outcome, Refusal
 from apps.api.lifesigns import Work
-from apps.api.models import IdempotencyRecord
+from apps.api.models import Approval, IdempotencyRecord
 from apps.api.problems import Kind, Problem
 from apps.api.tool import Tool
 
@@ -81,7 +81,8 @@ def claim(call: Call, tool: Tool, key: str | None) -> Claim | Outcome:
 def _claim(wanted: IdempotencyRecord, *, keep_seconds: int, replayable: bool) -> Claim | Outcome | Problem | None:
     """One look at the record. None: it changed meanwhile, look again. A Problem is returned, so that this transaction commits."""
     IdempotencyRecord.objects.bulk_create([wanted], ignore_conflicts=True)
-    record = IdempotencyRecord.objects.filter(caller=wanted.caller, tool=wanted.tool, key=wanted.key).first()
+    same = IdempotencyRecord.objects.filter(caller=wanted.caller, tool=wanted.tool, key=wanted.key)
+    record = same.select_related("approval").first()
     if record is None:
         return None
     if record.uuid == wanted.uuid:
@@ -102,13 +103,30 @@ def _of_twin(record: IdempotencyRecord) -> Claim | Outcome | Problem | None:
         case State.RUNNING:
             return _overtake(record)
         case State.WAITING:
-            return _move_on(record)
+            return _of_approval(record) or _move_on(record)
         case State.DONE:
             return replay(record)
         case State.UNKNOWN:
             return outcome_unknown()
         case never:
             assert_never(never)
+
+
+def _of_approval(record: IdempotencyRecord) -> Outcome | Problem | None:
+    """What became of the approval that the record waits for; None while it waits, and for a record that waits for a code."""
+    approval = record.approval
+    if approval is None:
+        return None
+    state, code = approval_state.true_state(approval, now=timezone.now())
+    if state in Approval.LIVE:
+        return None
+    if state == Approval.State.DONE:
+        return _replayed(approval.status, approval.body)
+    if record.external and code == "interrupted":
+        return outcome_unknown()
+    return Problem(
+        "conflict", f"The approval of this call is {state}.", retry="new_key", reason=f"approval_{state.value}"
+    )
 
 
 def _overtake(record: IdempotencyRecord) -> Claim | Problem | None:
@@ -190,9 +208,13 @@ _TRANSIENT = ("serialization", "busy")
 
 def replay(record: IdempotencyRecord) -> Outcome:
     """The stored outcome, byte for byte, marked."""
-    body = bytes(record.body or b"")
+    return _replayed(record.status, record.body)
+
+
+def _replayed(status: int | None, stored: Any) -> Outcome:
+    body = bytes(stored or b"")
     document = json.loads(body)
-    if record.status == 200:
+    if status == 200:
         return Answer(result=document, body=body, headers=REPLAYED, replayed=True)
     kind = Kind(code=document["code"], status=document["status"], title=document["title"], retry=document["retry"])
     return Refusal(
@@ -221,7 +243,10 @@ def this_attempt(uuid: UUID, attempt: int) -> Any:
 
 
 def _is_over(record: IdempotencyRecord, keep_seconds: int) -> bool:
-    """Kept from finishing (ID-4); one that did not finish is kept from its beginning."""
+    """Kept from finishing (ID-4), its approval's too; one that did not finish is kept from its beginning."""
+    if record.approval is not None and record.state == State.WAITING:
+        ended = record.approval.ended_at
+        return ended is not None and ended < timezone.now() - timedelta(seconds=keep_seconds)
     since = record.finished_at if record.state == State.DONE else record.created_at
     over = timezone.now() - timedelta(seconds=keep_seconds)
     may_go = record.state in (State.DONE, State.WAITING) or is_dead(record)

@@ -75,10 +75,9 @@ def of(work: Work) -> Sign | None:
     """The attempt's last signs; None when it never gave one, or none is left."""
     if _in_memory():
         return _renewer.sign_of(work)
-    age = {"silent": Now() - F("seen_at"), "idle": Now() - F("progress_at")}
     found = (
         Lifesign.objects.filter(kind=work.kind, uuid=work.uuid, attempt=work.attempt)
-        .annotate(**{name: ExpressionWrapper(value, DurationField()) for name, value in age.items()})
+        .annotate(silent=_since("seen_at"), idle=_since("progress_at"))
         .values_list("silent", "idle", "partial")
         .first()
     )
@@ -86,6 +85,10 @@ def of(work: Work) -> Sign | None:
         return None
     silent, idle, partial = found
     return Sign(silent_seconds=silent.total_seconds(), idle_seconds=(idle or silent).total_seconds(), partial=partial)
+
+
+def _since(field: str) -> "ExpressionWrapper[Any]":
+    return ExpressionWrapper(Now() - F(field), output_field=DurationField())
 
 
 def report(work: Work, partial: Any) -> None:

@@ -115,6 +115,11 @@ def document(problem: Problem, request_id: str | None) -> dict[str, Any]:
     }
 
 
+def page_url(path: str) -> str:
+    """A page of this server."""
+    return f"{getattr(settings, 'BASE_URL', '')}{path}"
+
+
 def type_url(code: str) -> str:
     """The page of this server that explains the code."""
     return f"{getattr(settings, 'BASE_URL', '')}/problems/{code}"

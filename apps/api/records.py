@@ -68,8 +68,11 @@ def forget_dead(*, keep_hours: int) -> int:
 def prune(*, keep_hours: int, batch: int = 1_000) -> int:
     """Delete ended and waiting records past their time, in batches; how many there were. Unknown ones stay until they are settled."""
     limit = timezone.now() - timedelta(hours=keep_hours)
-    over = Q(state=State.DONE, finished_at__lt=limit) | Q(state=State.WAITING, created_at__lt=limit)
+    waited = Q(approval=None, created_at__lt=limit) | Q(approval__ended_at__lt=limit)
+    over = Q(state=State.DONE, finished_at__lt=limit) | Q(waited, state=State.WAITING)
     deleted = 0
     while found := list(IdempotencyRecord.objects.filter(over).values_list("pk", flat=True)[:batch]):
-        deleted += IdempotencyRecord.objects.filter(over, pk__in=found).delete()[0]
+        # By the state alone: it may have been claimed again since.
+        still = IdempotencyRecord.objects.filter(pk__in=found, state__in=[State.DONE, State.WAITING])
+        deleted += still.delete()[0]
     return deleted

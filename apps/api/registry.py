@@ -78,15 +78,19 @@ def current() -> Registry:
 
 def discover() -> None:
     """Import every app's `tools.py` and index the modules found there; core's own module comes first."""
-    from apps.api import system
-
-    found: dict[int, Module] = {id(system.module): system.module}
+    found: dict[int, Module] = {id(_core()): _core()}
     for config in apps.get_app_configs():
         if module_has_submodule(config.module, "tools"):
             for value in vars(import_module(f"{config.name}.tools")).values():
                 if isinstance(value, Module):
                     found[id(value)] = value
     _install(Registry(found.values()))
+
+
+def _core() -> Module:
+    """Core's own tools are found like everybody's: they stand on services that stand on this registry."""
+    module: Module = import_module("apps.api.system").module
+    return module
 
 
 def _install(registry: Registry) -> None:
@@ -97,10 +101,8 @@ def _install(registry: Registry) -> None:
 @contextmanager
 def using(*modules: Module) -> Iterator[Registry]:
     """Only these modules, beside core's own, until the end: for a host's own tests of its tools."""
-    from apps.api import system
-
     before = _current
-    _install(Registry((system.module, *modules)))
+    _install(Registry((_core(), *modules)))
     try:
         yield _current
     finally:

@@ -5,13 +5,18 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 import structlog
-from django.db import connection, connections
+from django.db import connection, connections, transaction
+from django.db.models import Q
+from django.utils import timezone
 
-from apps.api import confirmations, credentials, lifesigns, records, switches
+from apps.api import approval_events, approvals, confirmations, credentials, lifesigns, records, switches
+from apps.api.models import Approval
 
 log = structlog.get_logger(__name__)
 
 EVERY = timedelta(hours=1)
+APPROVALS_EVERY = timedelta(seconds=15)
+SENT_AGAIN_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +27,7 @@ class Swept:
     idempotency_records: int
     confirmations: int
     lifesigns: int
+    approval_inputs: int
 
 
 def sweep(*, is_server: bool = False) -> Swept:
@@ -38,7 +44,53 @@ def sweep(*, is_server: bool = False) -> Swept:
         idempotency_records=dead + records.prune(keep_hours=hours),
         confirmations=confirmations.prune(keep_days=kept.confirmation_retention),
         lifesigns=lifesigns.prune(),
+        approval_inputs=clear_inputs(keep_days=kept.approval_input_retention),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweptApprovals:
+    """How many approvals ended because their time was over or their worker is gone, and how many were sent to a worker again."""
+
+    ended: int
+    sent: int
+
+
+def sweep_approvals(*, is_server: bool = False) -> SweptApprovals:
+    """Write what reading computes, and send again what was approved and nobody started (AP-5).
+
+    On SQLite only the server's own process knows who runs, and only it has workers: any other one only ends what is past its time.
+    """
+    can_tell = is_server or connection.vendor != "sqlite"
+    live = Approval.objects.select_related("key").filter(state__in=Approval.LIVE).order_by("created_at", "pk")
+    running = Q() if can_tell else ~Q(state=Approval.State.RUNNING)
+    ended = sum(_ended(approval) for approval in live.filter(running).iterator(chunk_size=200))
+    return SweptApprovals(ended=ended, sent=_send_again() if can_tell else 0)
+
+
+def _ended(approval: Approval) -> bool:
+    with transaction.atomic():
+        return approvals.end(approval)
+
+
+def _send_again() -> int:
+    """One conditional update for each, so that two sweeps send it once."""
+    now = timezone.now()
+    waiting = Q(sent_at=None) | Q(sent_at__lt=now - SENT_AGAIN_AFTER)
+    found = Approval.objects.filter(waiting, state=Approval.State.APPROVED, start_before__gt=now)
+    sent = 0
+    for uuid in found.order_by("approved_at", "pk").values_list("pk", flat=True)[:1_000]:
+        if Approval.objects.filter(waiting, pk=uuid, state=Approval.State.APPROVED).update(sent_at=now):
+            approval_events.approved(uuid)
+            sent += 1
+    return sent
+
+
+def clear_inputs(*, keep_days: int) -> int:
+    """Take input and preview off approvals that ended so long ago (AP-7); the outcome stays. How many."""
+    limit = timezone.now() - timedelta(days=keep_days)
+    over = Approval.objects.filter(ended_at__lt=limit).exclude(arguments=None, preview=None)
+    return over.update(arguments=None, preview=None, partial=None)
 
 
 def start(*, every: timedelta = EVERY) -> threading.Event:

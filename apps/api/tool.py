@@ -134,6 +134,7 @@ class Tool:
     reach: Reach
     handler: Handler
     form: signature.Form
+    is_direct: bool = False  # core's own write on the caller's own affairs: no preview, no control field, no approval
     preview_handler: Handler | None = None
 
     @property
@@ -163,7 +164,8 @@ class Tool:
     @cached_property
     def input_schema(self) -> dict[str, Any]:
         """The schema that the gate enforces: see `schemas.closed`."""
-        return schemas.closed(self.own_schema, write=self.is_write, replay=self.replay, client_token=self.client_token)
+        write = self.is_write and not self.is_direct
+        return schemas.closed(self.own_schema, write=write, replay=self.replay, client_token=self.client_token)
 
     @cached_property
     def validator(self) -> "jsonschema_rs.Validator":
@@ -235,11 +237,14 @@ class Module:
         replay: bool | None = None,
         client_token: str | None = None,
         reach: Reach = "database",
+        is_direct: bool = False,
     ) -> Callable[[Handler], Tool]:
         """Decorator: the function becomes the handler of the tool `name` (`module.verb_noun`), in one of MT-3's three forms.
 
         Raises DeclarationError for what would be unsafe; `manage.py check` names every other mistake.
         """
+        if is_direct and self.key != "system":
+            raise DeclarationError(f"{name}: only core's own module has writes without a preview.")
         hints: Annotations = {} if annotations is None else annotations
         write = hints.get("read_only") is not True
         if not write and (danger is not None or replay is not None):
@@ -270,6 +275,7 @@ class Module:
                 reach=reach,
                 handler=function,
                 form=form,
+                is_direct=is_direct,
             )
             self.tools.append(tool)
             return tool

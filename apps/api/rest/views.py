@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
@@ -53,6 +54,29 @@ class ToolView(GateView):
 
     def post(self, request: Request, name: str) -> HttpResponse:
         return executor.call(plain(request), self.audience, name, partial(StrictJSONParser().parse, request))
+
+
+class ApprovalView(GateView):
+    """`GET` and `DELETE …/approvals/<uuid>`: the faces of `system.get_approval` and `system.cancel_approval`."""
+
+    http_method_names = ["get", "head", "delete"]
+
+    def get(self, request: Request, uuid: str) -> HttpResponse:
+        return self._call(request, "system.get_approval", uuid)
+
+    def delete(self, request: Request, uuid: str) -> HttpResponse:
+        return self._call(request, "system.cancel_approval", uuid)
+
+    def _call(self, request: Request, tool: str, uuid: str) -> HttpResponse:
+        return executor.call(plain(request), self.audience, tool, lambda: {"approval_id": _known(uuid)})
+
+
+def _known(text: str) -> str:
+    """What is no uuid is nobody's approval: the path does not exist for it either way."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return str(UUID(int=0))
 
 
 def plain(request: Request) -> HttpRequest:

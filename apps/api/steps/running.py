@@ -11,11 +11,11 @@ from apps.api import (
     handlers,
     idempotency,
     lifesigns,
+    queueing,
     schemas,
 )
 from apps.api.call import Call, Outcome
 from apps.api.idempotency import Claim
-from apps.api.problems import Problem
 from apps.api.steps import validation
 from apps.api.tool import Tool
 
@@ -60,21 +60,19 @@ def _release(call: Call, claim: Claim, outcome: Outcome) -> None:
 
 
 def danger(call: Call) -> Outcome | None:
-    """RF-8, what can be told before the effect's transaction: a preview is answered, and a key that must ask a person is refused.
+    """RF-8, what can be told before the effect's transaction: a preview is answered, and what must be approved is queued.
 
     Redeeming a code and deciding danger belong to the state that the effect sees: `effect.admit` does both.
     """
     tool = call.found_tool
-    if not tool.is_write:
+    if not tool.is_write or tool.is_direct:
         return None
     if call.dry_run:
         return _dry_run(call, tool)
     if call.actor is not None and call.actor.key is not None and call.actor.key.requires_approval:
         if "confirm_token" in call.control:
             raise confirmations.refused("invalid", "A key that requires approval has no codes.")
-        raise Problem(
-            "unavailable", "This key's writes need an approval, and this server can't take one yet.", retry="never"
-        )
+        return queueing.run(call, tool)
     return None
 
 

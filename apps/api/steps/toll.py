@@ -18,7 +18,7 @@ def charge_entry(call: Call) -> None:
 
 
 def charge(call: Call) -> None:
-    """The price of the call, from the key family's or the person's budget; a public call's from its token's, the rest from its network's."""
+    """The price of the call, from the key family's or the person's budget; a public call's from its token's and its network's."""
     tool = call.found_tool
     price = pricing.cost(tool, call.input)
     if call.audience == "admin":
@@ -39,7 +39,7 @@ def charge_listing(call: Call) -> None:
 
 def pay_one(call: Call) -> None:
     """The unit of a call that is refused before its price is known; a public call has paid it at the entry."""
-    if call.audience == "admin":
+    if call.audience == "admin" and call.approval is None:
         _charge(call, [(_own_bucket(call), 1)])
 
 

@@ -39,7 +39,8 @@ def validate(call: Call) -> None:
     given = _with_header(call, tool)
     if found := schemas.faults(tool.validator, given):
         raise invalid(found)
-    call.control = {name: given[name] for name in schemas.CONTROL_FIELDS if name in given} if tool.is_write else {}
+    takes_control = tool.is_write and not tool.is_direct
+    call.control = {name: given[name] for name in schemas.CONTROL_FIELDS if name in given} if takes_control else {}
     _refuse_control_fields(call)
     own = {name: part for name, part in given.items() if name not in call.control}
     try:
@@ -72,7 +73,8 @@ def _refuse_control_fields(call: Call) -> None:
 def _with_header(call: Call, tool: Tool) -> dict[str, Any]:
     """A write's Idempotency-Key header is merged before validation, so it is held to the same rules as the field (RF-13)."""
     given: dict[str, Any] = call.input
-    header = call.entrance.idempotency_key if call.idempotency_header and tool.is_write else None
+    takes_key = call.idempotency_header and tool.is_write and not tool.is_direct
+    header = call.entrance.idempotency_key if takes_key else None
     if header is None:
         return given
     if "idempotency_key" in given and _same_key(given["idempotency_key"]) != _same_key(header):
