@@ -85,7 +85,7 @@ def execute_as(
 ) -> Outcome:
     """Run a read for the person of a live session, or hold a write for their confirmation, and return the outcome (LS-1 to LS-4).
 
-    `allow="read"` refuses every write; `"all"` opens those of the modules where "Agent may act" is on. `via` says what asks, in 1 to 64 bytes.
+    `allow="read"` refuses every write; `"all"` opens those of the modules where "Agent may act" is on. `via` says what asks, in 64 bytes.
     `request_context`: see `on_behalf.entrance`. Raises ValueError for an odd option.
     """
     on = on_behalf.options(session_ref, audience=audience, impersonated=impersonated, allow=allow, via=via)

@@ -18,7 +18,7 @@ def charge_entry(call: Call) -> None:
 
 
 def charge(call: Call) -> None:
-    """The price of the call, from the key family's or the person's budget; a public call's from its token's, the rest from its network's."""
+    """The price of the call, from the key family's or the person's budget; a public call's from its token's and its network's."""
     tool = call.found_tool
     price = pricing.cost(tool, call.input)
     if call.audience == "admin":
