@@ -8,8 +8,9 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission
 from django.utils import timezone
 
-from apps.accounts.models import LiveSession, User
+from apps.accounts.models import LiveSession, ReferralCode, User
 from apps.accounts.sessions import LIFETIME
+from apps.api.models import Setting
 
 PASSWORD = "a long and quiet password"
 
@@ -47,6 +48,17 @@ def make_permissions(labels: Sequence[str]) -> list[Permission]:
     """The permissions that exist under these labels; KeyError-like failure for one that does not."""
     pairs = (label.split(".", 1) for label in labels)
     return [Permission.objects.get(content_type__app_label=app, codename=codename) for app, codename in pairs]
+
+
+def switch_on(*names: str) -> None:
+    """Settings of the operator."""
+    for name in names:
+        Setting.objects.update_or_create(name=name, defaults={"value": True})
+
+
+def make_referral_code(**fields: Any) -> ReferralCode:
+    """A code that anybody may give at any time."""
+    return ReferralCode.objects.create(**fields)
 
 
 def make_live_session(user: User, *, started_at: datetime | None = None, **fields: Any) -> LiveSession:

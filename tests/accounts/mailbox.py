@@ -1,7 +1,7 @@
 """The mails that were sent, and the links in them."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ def link() -> str:
     return str(found)
 
 
-def at_once(acts: list[Callable[[], T]]) -> Iterator[T]:
+def at_once(acts: Sequence[Callable[[], T]]) -> Iterator[T]:
     """What these give, each in a thread of its own, begun at the same moment."""
     start = Barrier(len(acts))
 

@@ -1,6 +1,7 @@
 """The pages on which people change and reset their passwords: what they end, what they tell, and how often they may be tried."""
 
 import re
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -354,7 +355,7 @@ def test_of_two_who_open_one_link_at_once_one_sets_the_password(user: User) -> N
     link = mailbox.link()
     forms = [_open(browser, link) for browser in browsers]
     news = ["the first quiet password", "the second quiet password"]
-    acts = [lambda n=n: _set(browsers[n], forms[n], news[n]).status_code for n in range(2)]  # type: ignore[misc]
-    assert sorted(mailbox.at_once(acts)) == [200, 302]
+    acts = [partial(_set, browsers[number], forms[number], news[number]) for number in range(2)]
+    assert sorted(answer.status_code for answer in mailbox.at_once(acts)) == [200, 302]
     assert [_opens(user, new) for new in news].count(True) == 1
     assert Entry.objects.filter(action="session.password_changed").count() == 1

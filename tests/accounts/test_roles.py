@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from threading import Barrier
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -66,7 +66,7 @@ def _chosen() -> list[tuple[str | None, str | None]]:
 
 def _scope(session: LiveSession) -> Any:
     found = people.session(SessionRef(session.pk, session.user_id), switches.parse("{}"))
-    return cast(Session, found).scope if isinstance(found, Session) else found
+    return found.scope if isinstance(found, Session) else found
 
 
 def test_a_chosen_role_narrows_the_session_and_its_entry_says_so(client: Client, user: User, packers: Group) -> None:

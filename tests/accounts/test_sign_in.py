@@ -8,11 +8,12 @@ import pytest
 import time_machine
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts import doors
 from apps.accounts.models import LiveSession
-from tests.accounts.factories import PASSWORD, make_owner, make_user
+from tests.accounts.factories import PASSWORD, make_owner, make_user, switch_on
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
 
@@ -47,14 +48,17 @@ def test_the_right_password_opens_for_any_spelling_of_the_address(client: Client
 
 def test_every_wrong_log_in_reads_the_same_and_costs_the_same(client: Client, settings: Settings) -> None:
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
-    known, blocked = make_user(password=PASSWORD), make_user(password=PASSWORD, is_active=False)
-    without = make_user()
+    known = make_user(password=PASSWORD, email_confirmed_at=timezone.now(), referral_code="A CODE")
+    blocked = make_user(password=PASSWORD, is_active=False)
+    without, unconfirmed = make_user(), make_user(password=PASSWORD)
+    switch_on("accounts_email_required", "accounts_referral_required")
     answers, costs = set(), set()
     attempts = [
         (known.email, "wrong"),
         (blocked.email, PASSWORD),
         (blocked.email, "wrong"),
         (without.email, "wrong"),
+        (unconfirmed.email, "wrong"),
         ("nobody@example.org", "wrong"),
         ("no address at all", "wrong"),
     ]

@@ -248,6 +248,14 @@ def test_ended_keys_are_folded_in_below_those_that_last(owner: Client, person: A
     )
 
 
+def test_an_exposed_key_stands_first_while_it_lasts(owner: Client, person: Any) -> None:
+    made = {name: factories.make_key(owner=person, name=f"key {name}") for name in ("ended", "leaked", "fine")}
+    for name in ("ended", "leaked"):
+        keys.mark_exposed(made[name][1], request_id="r", ip="192.0.2.1")
+    keys.revoke(made["ended"][0], by=None, actor=factories.SYSTEM)
+    assert re.findall(r"<h2[^>]*>key (\w+)<", owner.get(LIST).content.decode()) == ["leaked", "fine", "ended"]
+
+
 def test_keys_come_in_one_order_and_in_pages_of_fifty(owner: Client, person: Any) -> None:
     made = [factories.make_key(owner=person, name=f"key {number:03}")[0] for number in range(pages.A_PAGE + 3)]
     for key in made[-2:]:

@@ -3,17 +3,22 @@
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.db import connection
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from apps.activity.models import Entry
-from apps.api import doorway, executor, gate, ratelimit, registry
+from apps.api import Module, doorway, executor, gate, ratelimit, registry
+from apps.api.availability import Closed
 from apps.api.call import Answer, Audience, Call, Listing, Outcome, Refusal
 from apps.api.models import Confirmation, IdempotencyRecord
+from apps.api.people import Scope
 from apps.api.ratelimit import Bucket
 from apps.api.registry import Registry
 from tests.accounts.factories import make_expired_session
@@ -54,6 +59,17 @@ def test_execute_returns_the_bytes_that_call_sends(machine: Machine) -> None:
     sent = machine.call("system.problems")
     assert (sent.content, sent.json()) == (found.body, found.result)
     assert found.headers["RateLimit-Policy"] == sent.headers["RateLimit-Policy"] == '"key";q=600;w=60'
+
+
+def test_nothing_runs_for_a_call_that_has_not_entered(machine: Machine) -> None:
+    call = doorway.call_of(RequestFactory().post("/mcp", headers=machine.headers()), "admin")
+    for ask in (
+        lambda: executor.execute(call, "admin", "probe.echo", {}),
+        lambda: executor.visible(call, "admin"),
+        lambda: executor.execute(entered(machine), "public", "probe.look", {}),
+    ):
+        with pytest.raises(RuntimeError):
+            ask()
 
 
 def test_a_refusal_has_a_code_a_detail_a_context_and_the_limiters_headers(machine: Machine) -> None:
@@ -238,6 +254,26 @@ def test_a_long_piece_of_work_may_tell_its_progress_in_an_ordinary_call(shop: Sh
     assert shop.write(handler).call("shop.run").json() == {"done": "a"}
 
 
+def test_every_preview_knows_that_it_is_one_and_no_run_does(shop: Shop) -> None:
+    told: list[tuple[str, bool]] = []
+
+    def shown(given: Any, ctx: Any) -> Any:
+        told.append(("preview", ctx.dry_run))
+        return {"summary": "x"}, "fixed"
+
+    def handler(given: Any, ctx: Any) -> Any:
+        told.append(("run", ctx.dry_run))
+        return {"done": True}
+
+    machine = shop.write(handler, shown=shown, danger="always")
+    code = machine.call("shop.run").json()["confirm_token"]
+    assert machine.call("shop.run", {"confirm_token": code}).json() == {"done": True}
+    factories.set_setting("api_session_write_modules", ["shop"])
+    person = make_person(permissions=[PERMISSION])
+    assert answer(person.redeem(person.held("shop.run"), "shop.run")) == {"done": True}
+    assert told == [("preview", True), ("preview", True), ("run", False)] * 2
+
+
 def test_a_visitors_handler_is_told_of_no_session_and_no_confirmation(shop: Shop) -> None:
     factories.set_setting("api_public_enabled", True)
     shop.read(
@@ -273,6 +309,12 @@ def test_an_agent_may_act_in_no_module_until_somebody_says_so(tools: Registry) -
     assert refusal(person.call("probe.store", {"name": "a"})) == (403, "module_write_disabled", None)
     factories.set_setting("api_session_write_modules", ["probe"])
     assert "probe.store" in person.tools()
+
+
+@pytest.mark.parametrize("allow", ["write", "", None])
+def test_a_listing_takes_no_other_word(person: Person, allow: Any) -> None:
+    with pytest.raises(ValueError, match="allow"):
+        person.visible(allow=allow)
 
 
 def test_a_spent_budget_refuses_the_listing_too(person: Person) -> None:
@@ -328,3 +370,63 @@ def test_a_reference_to_a_session_is_made_where_the_signed_session_is_read_and_n
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("SessionRef")
     ]
     assert makers == ["apps/accounts/sessions.py"]
+
+
+# --- Availability ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_availability_tells_eight_things_of_a_tool(person: Person) -> None:
+    factories.set_setting("api_session_write_modules", [])
+    rows = {row.name: asdict(row) for row in executor.tool_availability(None)}
+    tool = registry.current().find("admin", "probe.weigh")
+    assert tool is not None
+    assert rows["probe.weigh"] == {
+        "module_key": "probe",
+        "module_name": "Probe",
+        "name": "probe.weigh",
+        "kind": "write",
+        "permission": probe.CHANGE,
+        "scope": probe.WRITE,
+        "danger": tool.danger,
+        "status": {"reasons": ("agent_writes_off",)},
+    }
+    assert (rows["probe.act"]["danger"], rows["probe.store"]["danger"]) == ("always", None)
+    assert (rows["probe.echo"]["kind"], rows["probe.echo"]["status"]) == ("read", "available")
+
+
+def test_availability_is_sorted_by_the_modules_name_and_then_the_tools(transactional_db: None) -> None:
+    last, first = Module(key="a", name="Zebra"), Module(key="z", name="Antelope")
+    for module, name in ((last, "a.two"), (last, "a.one"), (first, "z.three")):
+        module.tool(name, scope=SCOPE, permission=PERMISSION, input_schema={}, annotations={"read_only": True})(
+            _nothing
+        )
+    with registry.using(last, first):
+        assert [row.name for row in executor.tool_availability(None)] == ["z.three", "a.one", "a.two"]
+
+
+def _nothing(given: Any, ctx: Any) -> dict[str, Any]:
+    return {}
+
+
+def test_availability_names_every_tool_to_whoever_asks_with_one_query(person: Person) -> None:
+    nobody = Scope(person_id=str(make_person().user.pk), name="nobody")
+    executor.tool_availability(None)  # the first of a connection prepares the statement
+    with CaptureQueriesContext(connection) as asked:
+        rows = executor.tool_availability(nobody)
+    assert len(asked) == 1
+    assert [row.name for row in rows] == person.tools()
+    assert {row.status for row in rows} == {Closed(reasons=("no_permission",))}
+
+
+def test_the_switch_of_the_http_api_closes_no_tool_to_a_session(person: Person) -> None:
+    factories.set_setting("api_admin_enabled", False)
+    factories.set_setting("maintenance_mode", True)
+    assert {row.status for row in executor.tool_availability(None)} == {"available"}
+
+
+def test_availability_believes_the_scope_that_it_is_given(person: Person) -> None:
+    type(person.user).objects.update(is_active=False)
+    scope = Scope(person_id=str(person.user.pk), name="given", permissions=frozenset({probe.VIEW}))
+    available = [row.name for row in executor.tool_availability(scope) if row.status == "available"]
+    assert available == ["probe.echo", "probe.search"]
+    assert refusal(person.call("probe.echo"))[:2] == (401, "unauthorized")

@@ -1,15 +1,13 @@
-"""Keys, settings and problem pages as a person uses them, in a real browser and under the site's policies."""
+"""Keys and problem pages as a person uses them, in a real browser and under the site's policies."""
 
 from contextlib import suppress
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Error, Page
 
 from apps.api import key_text
-from apps.api.models import ApiKey, Setting
+from apps.api.models import ApiKey
 from tests.api import factories
-from tests.browser.signing_in import sign_in
 from tests.services import Program
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,19 +75,6 @@ def test_a_pasted_key_is_found_and_revoked_after_a_question(page: Page, said: li
     assert not [address for address in addresses if text.split("_")[3] in address]
     assert ApiKey.objects.exclude(revoked_at=None).get() == key
     assert said == []
-
-
-def test_the_settings_are_changed_without_scripts(browser: Browser, program: Program, operator: Any) -> None:
-    page = browser.new_context(base_url=program.url, java_script_enabled=False).new_page()
-    sign_in(page, operator)
-    page.goto(SETTINGS)
-    page.check("input[name=maintenance_mode]")
-    page.check("input[value='catalogue.adjust_stock']")
-    page.click("input[type=submit][value=Save]")
-    assert "2 settings changed" in page.inner_text(".messagelist")
-    assert dict(Setting.objects.filter(name="maintenance_mode").values_list("name", "value")) == {
-        "maintenance_mode": True
-    }
 
 
 def test_no_page_is_wider_than_the_window_or_breaks_its_policy(page: Page, said: list[str]) -> None:

@@ -83,3 +83,15 @@ def test_ordinary_text_is_left_alone() -> None:
         == "th_live_ is the prefix; the bearer [redacted] this"
     )
     assert logs.redact("th_live_tooshort authorizations 3") == "th_live_tooshort authorizations 3"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("/password/reset/NDI/d0a1b2-c3d4e5f6/", "/password/reset/NDI/[redacted]/"),
+        ("/account/e-mail/5f1b:1tY3Q0:Xa-_9/", "/account/e-mail/[redacted]/"),
+        ("/password/reset/NDI/set-password/ /password/reset/done/ /account/e-mail/", None),
+    ],
+)
+def test_the_links_of_mails_lose_their_tokens(said: str, kept: str | None) -> None:
+    assert logs.redact(f'"path": "{said}"') == f'"path": "{kept or said}"'

@@ -1,13 +1,17 @@
 """A bare project that uses only the gate and the log, with people of its own whose keys are integers (PS-1)."""
 
 import os
+from pathlib import Path
 
 import structlog
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 SECRET_KEY = "a-secret-of-the-bare-host-that-opens-nothing-anywhere"
 DEBUG = False
 ALLOWED_HOSTS = ["testserver", "localhost"]
 ROOT_URLCONF = "tests.host.urls"
+STATIC_URL = "/static/"
 USE_TZ = True
 
 INSTALLED_APPS = [
@@ -30,6 +34,8 @@ MIDDLEWARE = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        # Its own frame around the gate's pages.
+        "DIRS": [ROOT / "tests/host/templates", ROOT / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

@@ -73,6 +73,19 @@ def test_keys_of_another_user_model_list_read_preview_and_write(environment: dic
     }
 
 
+def test_people_with_another_user_model_make_rotate_and_revoke_keys_of_their_own(environment: dict[str, str]) -> None:
+    assert json.loads(run(environment, "-m", "tests.host.own_keys")) == {
+        "made": 200,
+        "rotated": [401, 200],
+        "revoked": 401,
+        "listed": [200, 2],
+        "not_there": 404,
+        "owners": [1],
+        "actors": ["1"],
+        "visitor": 302,
+    }
+
+
 def test_the_commands_work_with_another_user_model(environment: dict[str, str]) -> None:
     manage(environment, "createsuperuser", "--noinput", "--email", "owner@example.org")
     made = manage(

@@ -74,9 +74,10 @@ class KeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(_lasts(now))
 
     def lasting_first(self, now: datetime) -> "KeyQuerySet":
-        """Those that last, then those that have ended, the newest first. Adds `has_ended`."""
-        ended = models.Case(models.When(_lasts(now), then=False), default=True, output_field=models.BooleanField())
-        return self.annotate(has_ended=ended).order_by("has_ended", "-created_at", "pk")
+        """Those that last, and of them those that were exposed before the others; then those that have ended. The newest first."""
+        exposed = models.When(_lasts(now) & ~models.Q(exposed_at=None), then=0)
+        urgency = models.Case(exposed, models.When(_lasts(now), then=1), default=2)
+        return self.order_by(urgency, "-created_at", "pk")
 
 
 def _lasts(now: datetime) -> models.Q:

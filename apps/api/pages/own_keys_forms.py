@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.api import keys
@@ -80,11 +80,10 @@ class NewOwnKeyForm(forms.Form):
         budget.max_value = most
         budget.validators.append(MaxValueValidator(most))
         budget.widget.attrs["max"] = most
-        budget.help_text = ngettext(
-            "%(least)d to %(most)d. Empty: %(most)d, as set for all keys.",
-            "%(least)d to %(most)d. Empty: %(most)d, as set for all keys.",
-            most,
-        ) % {"least": MIN_BUDGET, "most": most}
+        budget.help_text = gettext("%(least)d to %(most)d. Empty: %(most)d, as set for all keys.") % {
+            "least": MIN_BUDGET,
+            "most": most,
+        }
 
     def clean(self) -> dict[str, Any] | None:
         """Nothing that the form does not ask for, as an owner: whoever sends it wants something that can't be had here."""
