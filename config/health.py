@@ -1,15 +1,21 @@
 """Health of one process: /healthz says that it answers, /readyz that it can work."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import structlog
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from apps.api import sweeps
+
 log = structlog.get_logger(__name__)
+
+SWEPT_WITHIN = timedelta(minutes=5)
 
 
 @login_not_required
@@ -21,7 +27,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 with the reasons when this process should get no traffic. The detail goes to the log: errors name hosts."""
-    reasons = [reason for check in (_database, _cache) if (reason := _said(check))]
+    reasons = [reason for check in (_database, _cache, _broker, _sweeps) if (reason := _said(check))]
     return JsonResponse({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
 
 
@@ -42,3 +48,20 @@ def _database() -> str | None:
 
 def _cache() -> None:
     cache.get("readyz")
+
+
+def _broker() -> None:
+    """Where one is configured."""
+    if settings.CELERY_BROKER_URL:
+        from config.celery import app  # only an installation with a broker needs it
+
+        with app.connection_for_write(connect_timeout=1) as connection:
+            connection.ensure_connection(max_retries=0, timeout=1)
+
+
+def _sweeps() -> str | None:
+    """Approvals end and are started by the sweeps: beat's, the one process's, or the command's."""
+    age = sweeps.last()
+    if age is None:
+        return "The sweeps have not run yet."
+    return f"The last sweep was {int(age.total_seconds())} seconds ago." if age > SWEPT_WITHIN else None

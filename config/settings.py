@@ -159,6 +159,9 @@ if WHITENOISE_USE_FINDERS:
 API_PEOPLE = "apps.accounts.people"
 API_CURRENCY = "EUR"
 API_REQUEST_CONTEXT = ""
+# Who runs what was approved: Celery's workers where there is a broker, else a few threads of the process where it was approved.
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "")
+API_SEND_TASK = "config.celery.send" if CELERY_BROKER_URL else "apps.api.tasks.in_thread"
 
 SESSION_COOKIE_AGE = 14 * 24 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True

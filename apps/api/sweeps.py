@@ -1,8 +1,14 @@
-"""Lost external calls become unknown, and what is past its time is deleted: at start-up, hourly, and by `manage.py sweep`."""
+"""What goes on by itself: lost external calls become unknown, approvals end or are sent again, what is past its time is deleted.
+
+At start-up, by the one process's timer or by beat, and by `manage.py sweep`.
+"""
 
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import structlog
 from django.db import connection, connections, transaction
@@ -10,7 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.api import approval_events, approvals, confirmations, credentials, lifesigns, records, switches
-from apps.api.models import Approval
+from apps.api.models import Approval, Lifesign
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +71,9 @@ def sweep_approvals(*, is_server: bool = False) -> SweptApprovals:
     live = Approval.objects.select_related("key").filter(state__in=Approval.LIVE).order_by("created_at", "pk")
     running = Q() if can_tell else ~Q(state=Approval.State.RUNNING)
     ended = sum(_ended(approval) for approval in live.filter(running).iterator(chunk_size=200))
-    return SweptApprovals(ended=ended, sent=_send_again() if can_tell else 0)
+    sent = _send_again() if can_tell else 0
+    _note()
+    return SweptApprovals(ended=ended, sent=sent)
 
 
 def _ended(approval: Approval) -> bool:
@@ -93,24 +101,41 @@ def clear_inputs(*, keep_days: int) -> int:
     return over.update(arguments=None, preview=None, partial=None)
 
 
-def start(*, every: timedelta = EVERY) -> threading.Event:
-    """Sweep now and at this interval, in a thread that ends with the process, or once the event is set."""
+def start(*, every: timedelta = EVERY, approvals_every: timedelta = APPROVALS_EVERY) -> threading.Event:
+    """Sweep now and at these intervals, in threads that end with the process, or once the event is set."""
     ended = threading.Event()
-    threading.Thread(target=_sweep_until, args=[ended, every], name="sweeps", daemon=True).start()
+    for function, interval in ((sweep, every), (sweep_approvals, approvals_every)):
+        arguments = [function, ended, interval]
+        threading.Thread(target=_sweep_until, args=arguments, name=function.__name__, daemon=True).start()
     return ended
 
 
-def _sweep_until(ended: threading.Event, every: timedelta) -> None:
+def _sweep_until(function: Callable[..., Any], ended: threading.Event, every: timedelta) -> None:
     while not ended.is_set():
-        _sweep_quietly()
+        _sweep_quietly(function)
         ended.wait(every.total_seconds())
 
 
-def _sweep_quietly() -> None:
+def _sweep_quietly(function: Callable[..., Any]) -> None:
     """One round. Whatever goes wrong with it, the server stays and the next round tries again."""
     try:
-        log.info("swept", **asdict(sweep(is_server=True)))
+        found = asdict(function(is_server=True))
+        if any(found.values()):
+            log.info("swept", **found)
     except Exception:
         log.exception("not_swept")
     finally:
         connections.close_all()
+
+
+def last() -> timedelta | None:
+    """How long ago the approvals were swept last, by whichever process; None when they never were, or not for a day."""
+    now = Lifesign.objects.filter(kind=_KIND, uuid=_UUID).values_list("seen_at", flat=True).first()
+    return None if now is None else timezone.now() - now
+
+
+def _note() -> None:
+    Lifesign.objects.update_or_create(kind=_KIND, uuid=_UUID, defaults={"attempt": 0, "seen_at": timezone.now()})
+
+
+_KIND, _UUID = "sweep", UUID(int=0)

@@ -1,5 +1,6 @@
 """Health: alive is not ready, and the reasons hold no secret."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +8,10 @@ from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
+from django.utils import timezone
 
+from apps.api import sweeps
+from apps.api.models import Lifesign
 from tests import services
 
 pytestmark = pytest.mark.sqlite
@@ -17,6 +21,36 @@ def test_alive_touches_nothing(client: Client) -> None:
     answer = client.get("/healthz")  # no django_db mark: a query would fail here
 
     assert (answer.status_code, answer.content) == (200, b"ok")
+
+
+@pytest.fixture(autouse=True)
+def swept(request: pytest.FixtureRequest) -> None:
+    """As a server's timer or beat does it; not for a test that touches no database."""
+    if "django_db" in request.keywords or "db" in request.fixturenames:
+        request.getfixturevalue("db")
+        sweeps.sweep_approvals()
+
+
+@pytest.mark.django_db
+def test_not_ready_when_the_sweeps_do_not_run(client: Client) -> None:
+    Lifesign.objects.update(seen_at=timezone.now() - timedelta(minutes=6))
+    old = client.get("/readyz")
+    Lifesign.objects.all().delete()
+    none = client.get("/readyz")
+
+    assert (old.status_code, old.json()["reasons"]) == (503, ["The last sweep was 360 seconds ago."])
+    assert (none.status_code, none.json()["reasons"]) == (503, ["The sweeps have not run yet."])
+
+
+@pytest.mark.django_db
+def test_not_ready_while_the_broker_is_away(client: Client, settings: Any) -> None:
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
+    from config import celery
+
+    celery.app.conf.broker_url = celery.app.conf.broker_write_url = settings.CELERY_BROKER_URL
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["reasons"]) == (503, ["The broker can't be reached."])
 
 
 @pytest.mark.django_db
@@ -48,7 +82,11 @@ def test_not_ready_when_the_database_or_the_cache_fails_and_the_reason_names_no_
     answer = client.get("/readyz")
 
     assert answer.status_code == 503
-    assert answer.json()["reasons"] == ["The database can't be reached.", "The cache can't be reached."]
+    assert answer.json()["reasons"] == [
+        "The database can't be reached.",
+        "The cache can't be reached.",
+        "The sweeps can't be reached.",
+    ]
 
 
 def test_not_ready_while_redis_is_away_and_ready_when_it_is_back(

@@ -1,4 +1,4 @@
-"""`manage.py sweep`: what the embedded server does hourly by itself, for other installations."""
+"""`manage.py sweep`: what the embedded server and beat do by themselves, for an installation with neither."""
 
 from dataclasses import asdict
 from typing import Any
@@ -9,8 +9,10 @@ from apps.api import sweeps
 
 
 class Command(BaseCommand):
-    help = "Mark lost external calls as unknown and delete what is past its time. Run it hourly."
+    help = "Mark lost external calls as unknown, end approvals whose time is over, delete what is past its time. Run it each minute."
 
     def handle(self, **options: Any) -> None:
-        for name, count in asdict(sweeps.sweep()).items():
+        approvals = sweeps.sweep_approvals()
+        counts = {**asdict(sweeps.sweep()), "approvals_ended": approvals.ended, "approvals_sent": approvals.sent}
+        for name, count in counts.items():
             self.stdout.write(f"{name} {count}")

@@ -1,0 +1,61 @@
+"""The Celery application where a broker is configured: the task code of `apps.api.tasks`, and beat's schedule.
+
+    celery -A config.celery worker
+    celery -A config.celery beat
+
+Only uuids travel. A task may be delivered late, twice or never: the state is in the database, and the sweeps send again what was lost.
+"""
+
+import structlog
+from celery import Celery
+from celery.schedules import schedule
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from config import startup
+
+startup.prepare()
+
+from apps.api import sweeps, tasks  # noqa: E402 - Django must be set up
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "tollhouse."
+
+app = Celery("tollhouse", broker=settings.CELERY_BROKER_URL or "memory://")
+app.conf.update(
+    accept_content=["json"],
+    task_ignore_result=True,
+    # A worker that dies leaves its message to another one; who comes second finds the approval taken (AP-6).
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    # Whoever decides must not wait for a broker that is away.
+    broker_connection_timeout=1,
+    broker_transport_options={"socket_connect_timeout": 1, "max_retries": 0},
+    task_publish_retry=False,
+    beat_schedule={
+        "sweep_approvals": {
+            "task": f"{PREFIX}sweep_approvals",
+            "schedule": schedule(sweeps.APPROVALS_EVERY),
+            "options": {"expires": sweeps.APPROVALS_EVERY.total_seconds()},
+        },
+        "sweep": {
+            "task": f"{PREFIX}sweep",
+            "schedule": schedule(sweeps.EVERY),
+            "options": {"expires": sweeps.EVERY.total_seconds()},
+        },
+    },
+)
+for _name, _function in tasks.TASKS.items():
+    app.task(name=f"{PREFIX}{_name}")(_function)
+
+
+def send(name: str, *arguments: str) -> None:
+    """`settings.API_SEND_TASK` of an installation with a broker. One that is away loses nothing: the sweeps send again."""
+    try:
+        app.send_task(f"{PREFIX}{name}", args=arguments)
+    except (OperationalError, OSError):
+        log.exception("task_not_sent", task=name)
