@@ -1,5 +1,6 @@
 """Health: alive is not ready, and the reasons hold no secret."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -38,7 +39,8 @@ def test_not_ready_when_the_sweeps_do_not_run(client: Client) -> None:
     Lifesign.objects.all().delete()
     none = client.get("/readyz")
 
-    assert (old.status_code, old.json()["reasons"]) == (503, ["The last sweep was 360 seconds ago."])
+    assert old.status_code == 503
+    assert re.fullmatch(r"\['The last sweep was 36\d seconds ago\.'\]", str(old.json()["reasons"]))
     assert (none.status_code, none.json()["reasons"]) == (503, ["The sweeps have not run yet."])
 
 
