@@ -98,10 +98,10 @@ def _leave(
     left: User, entered: User, stamp: dict[str, Any], *, reason: sessions.Reason, by: User, request: HttpRequest
 ) -> None:
     """One row for the other: the new one gets its stamp and the time of the old one, so that nobody's fortnight grows."""
-    session = left.live_session
-    if session is None:
+    session, now = left.live_session, timezone.now()
+    if session is None or entered.live_session_uuid is None:
         raise Gone
-    rows, now = LiveSession.objects.filter(pk=session.pk), timezone.now()
+    rows = LiveSession.objects.filter(pk=session.pk)
     ended = sessions.end(rows, reason=reason, by=sessions.actor(by), now=now, request=request)
     new = LiveSession.objects.filter(pk=entered.live_session_uuid, user=entered, ended_at=None)
     if not ended or not new.update(**stamp, expires_at=session.expires_at):

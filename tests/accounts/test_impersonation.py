@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -229,8 +229,7 @@ def test_nobody_may_while_they_act_as_one_role(client: Client, operator: User, p
 
 
 def _present(client: Client) -> User:
-    user: User = client.get("/").wsgi_request.user  # type: ignore[attr-defined]  # of the test client
-    return user
+    return cast(User, client.get("/").wsgi_request.user)
 
 
 def test_a_visitor_signs_in_first(client: Client, person: User) -> None:
@@ -344,7 +343,7 @@ def test_the_button_is_on_no_page_of_an_impersonation_nor_of_a_person_to_be(clie
 # How long
 
 
-def _block(operator: User, person: User) -> None:
+def _block(operator: User, person: object) -> None:
     operator.is_active = False
     operator.save()
 
@@ -398,7 +397,7 @@ def _reset(operator: User, kept: LiveSession) -> None:
     passwords.change(operator, PASSWORD, keep=None)
 
 
-def _set_by_somebody_else(operator: User, kept: LiveSession) -> None:
+def _set_by_somebody_else(operator: User, kept: object) -> None:
     operator.set_password(PASSWORD)
     operator.save()
 
