@@ -45,7 +45,7 @@ def operator(client: Client) -> User:
 
 @pytest.fixture
 def person() -> User:
-    return make_user(name="Ada")
+    return make_user(name="Some Person")
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_it_changes_nothing_on_any_page(client: Client, method: str, path: str) 
 
 def test_it_looks_at_the_admin_site_and_changes_nothing_there(client: Client, operator: User) -> None:
     client.force_login(make_owner())
-    other = make_owner(name="Ada")
+    other = make_owner(name="Some Person")
     _start(client, other)
     page = f"/admin/accounts/user/{operator.pk}/change/"
     assert client.get(page).status_code == 200
@@ -296,14 +296,17 @@ def test_signing_out_leads_to_nobody_and_is_the_operators_act(client: Client, op
 def test_every_page_says_so(client: Client, looking: LiveSession) -> None:
     for path in ("/account/sessions/", "/sign-in/?next=/", "/admin/login/?next=/"):
         text = client.get(path, follow=True).content.decode()
-        assert ("You look at the site as <strong>Ada</strong>." in text, f'action="{END}"' in text) == (True, True)
+        assert ("You look at the site as <strong>Some Person</strong>." in text, f'action="{END}"' in text) == (
+            True,
+            True,
+        )
 
 
 def test_the_admin_site_says_so_in_pop_ups_too(client: Client) -> None:
     client.force_login(make_owner())
-    _start(client, make_owner(name="Ada"))
+    _start(client, make_owner(name="Some Person"))
     for path in ("/admin/", "/admin/auth/group/add/?_popup=1"):
-        assert client.get(path).content.decode().count("You look at the site as <strong>Ada</strong>.") == 1
+        assert client.get(path).content.decode().count("You look at the site as <strong>Some Person</strong>.") == 1
 
 
 def test_nothing_of_it_is_shown_to_everybody_else(client: Client, operator: User) -> None:

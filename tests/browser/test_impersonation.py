@@ -11,18 +11,18 @@ from apps.activity.models import Entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BANNER = "section.impersonation"
-TEXT = "You look at the site as Ada Lovelace. You can look, not change."
+TEXT = "You look at the site as Some Person. You can look, not change."
 
 
 @pytest.fixture
 def person(transactional_db: None) -> User:
-    return get_user_model().objects.create_user("ada@example.org", name="Ada Lovelace")
+    return get_user_model().objects.create_user("person@example.org", name="Some Person")
 
 
 @pytest.fixture
 def staff(transactional_db: None) -> User:
     """One whose admin site has something to see."""
-    return get_user_model().objects.create_superuser("ada@example.org", name="Ada Lovelace")
+    return get_user_model().objects.create_superuser("person@example.org", name="Some Person")
 
 
 def _look_as(page: Page, person: User, *, double: bool = False) -> None:
@@ -75,7 +75,7 @@ def test_the_admin_site_says_so_at_every_place_and_refuses_to_save(page: Page, s
     page.click("input[name=_save]")
     assert page.inner_text("h1") == "You may only look"
     staff.refresh_from_db()
-    assert (staff.name, said) == ("Ada Lovelace", [])
+    assert (staff.name, said) == ("Some Person", [])
 
 
 def test_the_keyboard_reaches_the_end_of_it_and_a_reader_its_name(page: Page, person: User) -> None:
