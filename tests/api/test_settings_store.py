@@ -8,22 +8,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.activity.models import Entry
 from apps.api import settings_store, switches
-from apps.api.models import Setting
 from apps.api.settings_store import Changed, Toggles
 from tests.api import factories
+from tests.api.settings_page import entries, stored
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
 AGENT = "api_session_write_modules"
-
-
-def stored() -> dict[str, Any]:
-    return dict(Setting.objects.values_list("name", "value"))
-
-
-def entries() -> list[Entry]:
-    return list(Entry.objects.filter(action="api.settings_changed").order_by("created_at"))
 
 
 def put(*names: str) -> Toggles:
