@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth import user_logged_in
 from django.contrib.sessions.models import Session as BrowserSession
 from django.db import connection
+from django.db.models import F, QuerySet
 from django.dispatch import Signal
 from django.test import Client
 from django.utils import timezone
@@ -23,6 +24,7 @@ from apps.accounts.sessions import Reason, SessionRef
 from apps.activity.models import Entry
 from apps.api import credentials, switches
 from apps.api import people as gate
+from apps.api.models import Setting
 from tests.accounts.factories import PASSWORD, make_group, make_live_session, make_owner, make_permissions, make_user
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
@@ -320,6 +322,17 @@ def test_the_gate_knows_that_it_is_one(looking: LiveSession) -> None:
     assert (scope.is_impersonated, scope.scope.person_id) == (True, str(looking.user_id))
 
 
+def test_a_gate_that_is_shut_for_the_person_lets_the_operator_out(
+    client: Client, operator: User, looking: LiveSession
+) -> None:
+    operator.email_confirmed_at = timezone.now()
+    operator.save(update_fields=["email_confirmed_at"])
+    Setting.objects.create(name="accounts_email_required", value=True)
+    assert client.get("/account/sessions/").headers["Location"].startswith("/account/e-mail/")
+    client.post(END)
+    assert client.get("/account/sessions/").wsgi_request.user == operator
+
+
 # The button
 
 
@@ -510,16 +523,26 @@ def test_a_page_of_before_can_be_sent_again_after_a_failure(operator: User, pers
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_session_that_ended_meanwhile_begins_none(client: Client, operator: User, person: User) -> None:
-    def end_it(*, user: User, **_: Any) -> None:
-        rows = LiveSession.objects.filter(user=operator, ended_at=None)
-        rows.update(ended_at=timezone.now(), end_reason=Reason.REVOKED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows.update(ended_at=timezone.now(), end_reason=Reason.REVOKED),
+        lambda rows: rows.update(acting_role=make_group()),
+        lambda rows: rows.update(created_at=F("created_at") - timedelta(1), expires_at=timezone.now()),
+    ],
+    ids=["ended", "narrowed to a role", "expired"],
+)
+def test_a_session_that_is_not_the_same_any_more_begins_none(
+    client: Client, operator: User, person: User, change: Callable[[QuerySet[LiveSession]], object]
+) -> None:
+    def change_it(**_: Any) -> None:
+        change(LiveSession.objects.filter(user=operator))
 
-    user_logged_in.connect(end_it)
+    user_logged_in.connect(change_it)
     try:
         answer = _start(client, person)
     finally:
-        user_logged_in.disconnect(end_it)
+        user_logged_in.disconnect(change_it)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     assert not LiveSession.objects.filter(user=person).exists()
 
