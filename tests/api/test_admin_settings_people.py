@@ -198,7 +198,7 @@ def test_an_operator_is_told_when_no_superuser_could_act_any_more(operator: Clie
     make_user(is_superuser=True, is_active=False, referral_code="a-code")
     User.objects.filter(pk=owner.pk).update(referral_code="")
     review = text_of(open_sheet(operator).tick("accounts_referral_required").send())
-    assert "No superuser could act any more: of each of them it holds that they have given no referral code." in review
+    assert "No superuser could act any more: they have given no referral code." in review
     assert "You would stop yourself" not in review
 
 

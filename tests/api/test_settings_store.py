@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.api import settings_store, switches
 from apps.api.settings_store import Changed, Toggles
@@ -123,6 +125,30 @@ def test_what_is_so_already_leaves_no_entry() -> None:
     factories.set_setting("api_key_budget", 50)
     assert save({"api_key_budget": 50, AGENT: take("shop")}).entry is None
     assert entries() == []
+
+
+names = st.frozensets(st.sampled_from("abcde"))
+
+
+@given(seen=names, first=names, second=names)
+def test_two_operators_get_all_their_boxes_or_the_second_hears_which_are_not_free(
+    seen: frozenset[str], first: frozenset[str], second: frozenset[str]
+) -> None:
+    """Whatever was on the list, and whichever boxes each of them turns."""
+    rows = {AGENT: sorted(seen)}
+    then = settings_store.applied(settings_store.plan({AGENT: _turned(seen, first)}, seen=rows, found=rows), rows)
+    wanted = {AGENT: _turned(seen, second)}
+    if first & second:
+        with pytest.raises(Changed) as changed:
+            settings_store.plan(wanted, seen=rows, found=then)
+        assert changed.value.boxes == {AGENT: first & second}
+    else:
+        after = settings_store.applied(settings_store.plan(wanted, seen=rows, found=then), then)
+        assert set(after[AGENT]) == seen ^ first ^ second
+
+
+def _turned(seen: frozenset[str], boxes: frozenset[str]) -> Toggles:
+    return Toggles(added=boxes - seen, removed=boxes & seen)
 
 
 def together(count: int, work: Callable[[int], Any]) -> list[Any]:
