@@ -37,6 +37,7 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
         "is_superuser",
         "groups",
         ("email_confirmed_at", admin.EmptyFieldListFilter),
+        ("referral_code", admin.EmptyFieldListFilter),
         "joined_at",
     )
     search_fields = ("email", "name", "referral_code")
@@ -113,10 +114,10 @@ class StateFilter(admin.SimpleListFilter):
 class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """History: nothing is added, changed or deleted by hand; sessions are ended."""
 
-    list_display = ("user", "impersonator", "state", "created_at", "ended_at", "ip", "browser")
+    list_display = ("user", "impersonator", "acting_role", "state", "created_at", "ended_at", "ip", "browser")
     list_filter = (StateFilter, "end_reason", "created_at")
     search_fields = ("user__email", "user__name", "ip", "user_agent")
-    list_select_related = ("user", "impersonator")
+    list_select_related = ("user", "impersonator", "acting_role")
     ordering = ("-created_at", "pk")
     actions = ("end_sessions",)
 

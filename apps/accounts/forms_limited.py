@@ -10,8 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from apps.accounts import doors
-
-TOO_MANY = "too_many_attempts"
+from apps.accounts.forms import TOO_MANY
 
 
 class LimitedForm(forms.Form):

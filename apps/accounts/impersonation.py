@@ -97,11 +97,16 @@ def _after_end(*, request: HttpRequest, hijacker: User, hijacked: User, **_: Any
 def _leave(
     left: User, entered: User, stamp: dict[str, Any], *, reason: sessions.Reason, by: User, request: HttpRequest
 ) -> None:
-    """One row for the other: the new one gets its stamp and the time of the old one, so that nobody's fortnight grows."""
-    session = left.live_session
-    if session is None:
+    """One row for the other: the new one gets its stamp and the time of the old one, so that nobody's fortnight grows.
+
+    The old one is locked as it was when the request began: not over, and not narrowed to a role.
+    """
+    session, now = left.live_session, timezone.now()
+    if session is None or entered.live_session_uuid is None:
         raise Gone
-    rows, now = LiveSession.objects.filter(pk=session.pk), timezone.now()
+    rows = LiveSession.objects.filter(pk=session.pk, acting_role=session.acting_role_id, expires_at__gt=now)
+    if rows.select_for_update().first() is None:
+        raise Gone
     ended = sessions.end(rows, reason=reason, by=sessions.actor(by), now=now, request=request)
     new = LiveSession.objects.filter(pk=entered.live_session_uuid, user=entered, ended_at=None)
     if not ended or not new.update(**stamp, expires_at=session.expires_at):

@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth import user_logged_in
 from django.contrib.sessions.models import Session as BrowserSession
 from django.db import connection
+from django.db.models import F, QuerySet
 from django.dispatch import Signal
 from django.test import Client
 from django.utils import timezone
@@ -23,6 +24,7 @@ from apps.accounts.sessions import Reason, SessionRef
 from apps.activity.models import Entry
 from apps.api import credentials, switches
 from apps.api import people as gate
+from apps.api.models import Setting
 from tests.accounts.factories import PASSWORD, make_group, make_live_session, make_owner, make_permissions, make_user
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
@@ -45,7 +47,7 @@ def operator(client: Client) -> User:
 
 @pytest.fixture
 def person() -> User:
-    return make_user(name="Ada")
+    return make_user(name="Some Person")
 
 
 @pytest.fixture
@@ -229,8 +231,7 @@ def test_nobody_may_while_they_act_as_one_role(client: Client, operator: User, p
 
 
 def _present(client: Client) -> User:
-    user: User = client.get("/").wsgi_request.user  # type: ignore[attr-defined]  # of the test client
-    return user
+    return cast(User, client.get("/").wsgi_request.user)
 
 
 def test_a_visitor_signs_in_first(client: Client, person: User) -> None:
@@ -268,7 +269,7 @@ def test_it_changes_nothing_on_any_page(client: Client, method: str, path: str) 
 
 def test_it_looks_at_the_admin_site_and_changes_nothing_there(client: Client, operator: User) -> None:
     client.force_login(make_owner())
-    other = make_owner(name="Ada")
+    other = make_owner(name="Some Person")
     _start(client, other)
     page = f"/admin/accounts/user/{operator.pk}/change/"
     assert client.get(page).status_code == 200
@@ -297,14 +298,17 @@ def test_signing_out_leads_to_nobody_and_is_the_operators_act(client: Client, op
 def test_every_page_says_so(client: Client, looking: LiveSession) -> None:
     for path in ("/account/sessions/", "/sign-in/?next=/", "/admin/login/?next=/"):
         text = client.get(path, follow=True).content.decode()
-        assert ("You look at the site as <strong>Ada</strong>." in text, f'action="{END}"' in text) == (True, True)
+        assert ("You look at the site as <strong>Some Person</strong>." in text, f'action="{END}"' in text) == (
+            True,
+            True,
+        )
 
 
 def test_the_admin_site_says_so_in_pop_ups_too(client: Client) -> None:
     client.force_login(make_owner())
-    _start(client, make_owner(name="Ada"))
+    _start(client, make_owner(name="Some Person"))
     for path in ("/admin/", "/admin/auth/group/add/?_popup=1"):
-        assert client.get(path).content.decode().count("You look at the site as <strong>Ada</strong>.") == 1
+        assert client.get(path).content.decode().count("You look at the site as <strong>Some Person</strong>.") == 1
 
 
 def test_nothing_of_it_is_shown_to_everybody_else(client: Client, operator: User) -> None:
@@ -316,6 +320,17 @@ def test_the_gate_knows_that_it_is_one(looking: LiveSession) -> None:
     scope = _scope(looking)
     assert isinstance(scope, gate.Session)
     assert (scope.is_impersonated, scope.scope.person_id) == (True, str(looking.user_id))
+
+
+def test_a_gate_that_is_shut_for_the_person_lets_the_operator_out(
+    client: Client, operator: User, looking: LiveSession
+) -> None:
+    operator.email_confirmed_at = timezone.now()
+    operator.save(update_fields=["email_confirmed_at"])
+    Setting.objects.create(name="accounts_email_required", value=True)
+    assert client.get("/account/sessions/").headers["Location"].startswith("/account/e-mail/")
+    client.post(END)
+    assert client.get("/account/sessions/").wsgi_request.user == operator
 
 
 # The button
@@ -344,7 +359,7 @@ def test_the_button_is_on_no_page_of_an_impersonation_nor_of_a_person_to_be(clie
 # How long
 
 
-def _block(operator: User, person: User) -> None:
+def _block(operator: User, person: object) -> None:
     operator.is_active = False
     operator.save()
 
@@ -398,7 +413,7 @@ def _reset(operator: User, kept: LiveSession) -> None:
     passwords.change(operator, PASSWORD, keep=None)
 
 
-def _set_by_somebody_else(operator: User, kept: LiveSession) -> None:
+def _set_by_somebody_else(operator: User, kept: object) -> None:
     operator.set_password(PASSWORD)
     operator.save()
 
@@ -508,16 +523,26 @@ def test_a_page_of_before_can_be_sent_again_after_a_failure(operator: User, pers
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_session_that_ended_meanwhile_begins_none(client: Client, operator: User, person: User) -> None:
-    def end_it(*, user: User, **_: Any) -> None:
-        rows = LiveSession.objects.filter(user=operator, ended_at=None)
-        rows.update(ended_at=timezone.now(), end_reason=Reason.REVOKED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows.update(ended_at=timezone.now(), end_reason=Reason.REVOKED),
+        lambda rows: rows.update(acting_role=make_group()),
+        lambda rows: rows.update(created_at=F("created_at") - timedelta(1), expires_at=timezone.now()),
+    ],
+    ids=["ended", "narrowed to a role", "expired"],
+)
+def test_a_session_that_is_not_the_same_any_more_begins_none(
+    client: Client, operator: User, person: User, change: Callable[[QuerySet[LiveSession]], object]
+) -> None:
+    def change_it(**_: Any) -> None:
+        change(LiveSession.objects.filter(user=operator))
 
-    user_logged_in.connect(end_it)
+    user_logged_in.connect(change_it)
     try:
         answer = _start(client, person)
     finally:
-        user_logged_in.disconnect(end_it)
+        user_logged_in.disconnect(change_it)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     assert not LiveSession.objects.filter(user=person).exists()
 

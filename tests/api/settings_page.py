@@ -1,10 +1,15 @@
 """Settings → API as a browser has it: the fields of the form as the HTML gives them, changed, sent by one of the buttons."""
 
+import html
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
 
 from django.test import Client
+
+from apps.activity.models import Entry
+from apps.api.models import Setting
+from tests.api import factories
 
 PAGE = "/admin/api/setting/"
 
@@ -57,6 +62,30 @@ def fields_of(answer: Any) -> list[tuple[str, str]]:
     found = _Fields()
     found.feed(answer.content.decode())
     return found.fields
+
+
+def sign_in(client: Client) -> Client:
+    """As somebody who may change settings, and nothing else."""
+    client.force_login(factories.make_owner(is_staff=True, permissions=["api.change_setting"]))
+    return client
+
+
+def text_of(answer: Any) -> str:
+    return html.unescape(answer.content.decode())
+
+
+def lines_of(answer: Any) -> list[str]:
+    """The changes that the page asks about."""
+    return [str(line) for line in answer.context["lines"]]
+
+
+def stored() -> dict[str, Any]:
+    return dict(Setting.objects.values_list("name", "value"))
+
+
+def entries() -> list[Entry]:
+    """Of changes of the settings, in their order."""
+    return list(Entry.objects.filter(action="api.settings_changed").order_by("created_at"))
 
 
 class _Fields(HTMLParser):

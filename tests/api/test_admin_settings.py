@@ -1,7 +1,6 @@
 """Settings → API: what the page shows, the changes that it asks about, and what is stored after that (ST-1, ST-2)."""
 
-import html
-from typing import Any
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -9,46 +8,18 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import LiveSession
-from apps.activity.models import Entry
 from apps.api import Module, registry, switches
 from apps.api.admin import settings_words
 from apps.api.models import Setting
 from tests.api import factories, probe
-from tests.api.settings_page import PAGE, Sheet, fields_of, open_sheet
+from tests.api.settings_page import PAGE, Sheet, entries, fields_of, lines_of, open_sheet, sign_in, stored, text_of
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db, pytest.mark.usefixtures("tools")]
 
 
 @pytest.fixture
 def operator(client: Client) -> Client:
-    """Somebody who may change settings, and nothing else."""
-    client.force_login(factories.make_owner(is_staff=True, permissions=["api.change_setting"]))
-    return client
-
-
-@pytest.fixture
-def second() -> Client:
-    """Another operator, at another desk."""
-    client = Client()
-    client.force_login(factories.make_owner(is_staff=True, permissions=["api.change_setting"]))
-    return client
-
-
-def stored() -> dict[str, Any]:
-    return dict(Setting.objects.values_list("name", "value"))
-
-
-def entries() -> list[Entry]:
-    return list(Entry.objects.filter(action="api.settings_changed"))
-
-
-def text_of(answer: Any) -> str:
-    return html.unescape(answer.content.decode())
-
-
-def lines_of(answer: Any) -> list[str]:
-    """The changes that the page asks about."""
-    return [str(line) for line in answer.context["lines"]]
+    return sign_in(client)
 
 
 # --- What is shown ---------------------------------------------------------------------------------------------------------------------
@@ -152,6 +123,18 @@ def test_what_was_reviewed_is_saved_with_one_entry_of_old_and_new_values(operato
     assert "See the entry" not in text_of(answer), "they may not see entries"
 
 
+def test_of_many_changes_the_message_names_the_first(operator: Client) -> None:
+    sheet = open_sheet(operator)
+    for name in settings_words.BUDGETS | settings_words.TIMES:
+        sheet.fill(name, "7")
+    for tool in ("act", "echo", "look", "search", "store", "weigh"):
+        sheet.tick("hidden", f"probe.{tool}")
+    text = text_of(sheet.save())
+    assert "probe.weigh: hidden: no → yes; Budget of a key: 600 units a minute → 7 units a minute; " in text
+    assert "; and 2 more." in text
+    assert len(entries()[0].metadata["changes"]) == 9
+
+
 def test_who_may_see_entries_gets_a_link_to_this_one(client: Client) -> None:
     client.force_login(factories.make_owner(superuser=True))
     answer = open_sheet(client).fill("api_key_budget", "50").save()
@@ -213,109 +196,6 @@ def test_a_form_that_claims_to_have_seen_more_than_there_is_changes_nothing(oper
     assert (stored(), entries()) == ({}, [])
 
 
-# --- Two operators ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_boxes_of_the_same_list_that_two_operators_tick_are_both_kept(operator: Client, second: Client) -> None:
-    mine = open_sheet(operator).tick("hidden", "probe.store")
-    open_sheet(second).tick("hidden", "probe.echo").save()
-    review = mine.send()
-    open_sheet(second).tick("hidden", "probe.act").fill("api_network_budget", "70").save()
-    Sheet(operator, fields_of(review)).send("save")
-    assert stored() == {"api_disabled_tools": ["probe.act", "probe.echo", "probe.store"], "api_network_budget": 70}
-
-
-@pytest.mark.parametrize("is_reviewed", [False, True])
-def test_the_same_box_is_not_overwritten_and_the_other_changes_stay_filled_in(
-    operator: Client, second: Client, is_reviewed: bool
-) -> None:
-    sheet = open_sheet(operator).fill("api_key_budget", "50").tick("hidden", "probe.store").tick("hidden", "probe.act")
-    review = sheet.send()
-    open_sheet(second).fill("api_key_budget", "40").tick("hidden", "probe.act").save()
-
-    mine = Sheet(operator, fields_of(review)) if is_reviewed else sheet
-    answer = mine.send("save" if is_reviewed else "review")
-
-    assert answer.status_code == 409
-    said = "Nothing was saved. Somebody else changed this in the meantime: probe.act: hidden, Budget of a key."
-    assert said in text_of(answer)
-    assert stored() == {"api_disabled_tools": ["probe.act"], "api_key_budget": 40}
-    shown = Sheet(operator, fields_of(answer))
-    assert shown.has("api_key_budget", "40")
-    assert lines_of(shown.send()) == ["probe.store: hidden: no → yes"]
-
-
-def test_a_change_of_another_setting_in_between_does_no_harm(operator: Client, second: Client) -> None:
-    older = open_sheet(operator).fill("api_network_budget", "70")
-    open_sheet(second).fill("api_key_budget", "40").save()
-    older.save()
-    assert stored() == {"api_key_budget": 40, "api_network_budget": 70}
-
-
-# --- Names that are not installed, values that can't be read -----------------------------------------------------------------------------
-
-
-def test_names_that_are_not_installed_stay_until_they_are_taken_out(operator: Client) -> None:
-    for name in ("disabled_modules", "api_disabled_modules", "api_session_write_modules", "api_disabled_tools"):
-        factories.set_setting(name, ["gone"])
-    assert text_of(operator.get(PAGE)).count("not installed") == 2
-    open_sheet(operator).fill("api_key_budget", "50").tick("hidden", "probe.act").save()
-    assert stored()["api_disabled_tools"] == ["gone", "probe.act"]
-    assert stored()["disabled_modules"] == stored()["api_session_write_modules"] == ["gone"]
-
-    sheet = open_sheet(operator).untick("hidden", "gone").untick("agent_may_act", "gone")
-    sheet.tick("module_on", "gone").tick("api_on", "gone").save()
-    assert stored() == {"api_disabled_tools": ["probe.act"], "api_key_budget": 50}
-
-
-@pytest.mark.parametrize("odd", ["<b>", 7, {"a": 1}])
-def test_an_unreadable_value_is_shown_with_what_it_means_and_left_alone(operator: Client, odd: Any) -> None:
-    factories.set_setting("api_disabled_tools", odd)
-    factories.set_setting("api_admin_enabled", "yes")
-    text = text_of(operator.get(PAGE))
-    assert text.count("The stored value can't be read") == 2
-    assert "Meanwhile every tool is closed to everybody." in text
-    assert "Meanwhile it counts as: off." in text
-    assert "<code><b></code>" not in operator.get(PAGE).content.decode()
-
-    open_sheet(operator).fill("api_key_budget", "50").tick("hidden", "probe.act").tick("api_admin_enabled").save()
-
-    assert stored() == {"api_disabled_tools": odd, "api_admin_enabled": "yes", "api_key_budget": 50}
-
-
-def test_an_unreadable_list_is_replaced_when_that_is_asked_for(operator: Client) -> None:
-    factories.set_setting("api_disabled_tools", "odd")
-    sheet = open_sheet(operator).tick("hidden", "probe.store").tick("replace_api_disabled_tools")
-    assert lines_of(sheet.send()) == ['Tools that are hidden: can\'t be read ("odd") → probe.store']
-    sheet.save()
-    assert stored() == {"api_disabled_tools": ["probe.store"]}
-    assert entries()[0].metadata["changes"] == {"api_disabled_tools": {"old": "odd", "new": ["probe.store"]}}
-
-
-def test_of_an_unreadable_list_of_closed_modules_none_is_on_until_it_is_ticked(operator: Client) -> None:
-    factories.set_setting("disabled_modules", 7)
-    assert not open_sheet(operator).has("module_on", "probe")
-    assert lines_of(open_sheet(operator).tick("replace_disabled_modules").send()) == [
-        "Modules that are off: can't be read (7) → probe"
-    ]
-    open_sheet(operator).tick("module_on", "probe").tick("replace_disabled_modules").save()
-    assert stored() == {}
-
-
-def test_an_unreadable_switch_can_be_replaced_by_what_it_counts_as(operator: Client) -> None:
-    factories.set_setting("maintenance_mode", "odd")
-    open_sheet(operator).tick("replace_maintenance_mode").save()
-    assert stored() == {"maintenance_mode": True}
-
-
-def test_a_value_that_somebody_mends_meanwhile_is_not_replaced(operator: Client, second: Client) -> None:
-    factories.set_setting("api_disabled_tools", "odd")
-    mine = open_sheet(operator).tick("replace_api_disabled_tools")
-    open_sheet(second).tick("hidden", "probe.act").tick("replace_api_disabled_tools").save()
-    assert mine.send().status_code == 409
-    assert stored() == {"api_disabled_tools": ["probe.act"]}
-
-
 # --- Who may, and since when it counts ---------------------------------------------------------------------------------------------------
 
 
@@ -356,3 +236,13 @@ def test_there_is_no_other_page_of_the_settings(operator: Client) -> None:
         assert operator.get(f"{PAGE}{address}").status_code == 404
     assert f'<a href="{PAGE}"' in operator.get("/admin/").content.decode()
     assert "Settings → API" in text_of(operator.get("/admin/"))
+
+
+def test_the_reference_lists_every_setting_as_the_page_names_it() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md").read_text()
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `") and line[3].islower()}
+    assert set(rows) == set(switches.RULES)
+    assert all(str(words.label) in rows[name] for name, words in settings_words.WORDS.items())
+    assert all(
+        settings_words.value(name, rule.default) in rows[name] for name, rule in switches.RULES.items() if rule.bounds
+    )

@@ -1,6 +1,5 @@
 """The table of Settings → API, for the settings alone and for a person, and the warning before operators stop themselves (ST-1)."""
 
-import html
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ from apps.api import Module, registry
 from apps.api.models import Setting
 from tests.accounts.factories import make_group, make_user
 from tests.api import factories, probe
-from tests.api.settings_page import PAGE, Sheet, fields_of, open_sheet
+from tests.api.settings_page import PAGE, Sheet, fields_of, open_sheet, text_of
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db, pytest.mark.usefixtures("tools")]
 
@@ -23,7 +22,7 @@ KEYED = ["probe.act", "probe.echo", "probe.search", "probe.store", "probe.weigh"
 @pytest.fixture
 def operator(client: Client) -> Client:
     """Somebody who may change settings, and whom no gate stops."""
-    standing = {"is_staff": True, "email_confirmed_at": timezone.now(), "referral_code": "a-code"}
+    standing: dict[str, Any] = {"is_staff": True, "email_confirmed_at": timezone.now(), "referral_code": "a-code"}
     client.force_login(factories.make_owner(permissions=["api.change_setting"], **standing))
     return client
 
@@ -32,13 +31,9 @@ def table(client: Client, **asked: Any) -> dict[str, list[str]]:
     """The reasons by tool, as the page gives them in words."""
     answer = client.get(PAGE, asked)
     rows = {row.tool: row.reasons for row in answer.context["table"]}
-    text = html.unescape(answer.content.decode())
+    text = text_of(answer)
     assert all(reason in text for reasons in rows.values() for reason in reasons)
     return rows
-
-
-def text_of(answer: Any) -> str:
-    return html.unescape(answer.content.decode())
 
 
 # --- The settings alone ------------------------------------------------------------------------------------------------------------------
@@ -166,7 +161,7 @@ def test_who_may_not_act_now_is_shown_with_the_gate_and_without_an_open_tool(
     person = make_user(permissions=[probe.VIEW], **fields)
     for name in gates:
         factories.set_setting(name, True)
-    assert f"May not act now: {said}." in text_of(operator.get(PAGE, {"person": person.pk}))
+    assert f"May not act now: {said}." in text_of(operator.get(PAGE, {"person": str(person.pk)}))
     assert table(operator, person=person.pk)["probe.echo"] == [f"This person may not act now: {said}."]
 
 
@@ -203,7 +198,7 @@ def test_an_operator_is_told_when_no_superuser_could_act_any_more(operator: Clie
     make_user(is_superuser=True, is_active=False, referral_code="a-code")
     User.objects.filter(pk=owner.pk).update(referral_code="")
     review = text_of(open_sheet(operator).tick("accounts_referral_required").send())
-    assert "No superuser could act any more: of each of them it holds that they have given no referral code." in review
+    assert "No superuser could act any more: they have given no referral code." in review
     assert "You would stop yourself" not in review
 
 

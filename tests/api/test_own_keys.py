@@ -4,7 +4,8 @@ import html
 import itertools
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -663,6 +664,52 @@ def test_whoever_may_not_act_makes_and_rotates_nothing(person: Any) -> None:
     factories.set_setting("accounts_referral_required", True)
     answers = [pages.new(request_of(person, **filled())), pages.rotate(request_of(person, grace="1"), str(key.pk))]
     assert [answer.status_code for answer in answers] == [403, 403]
+    assert ApiKey.objects.count() == 1
+
+
+# --- Between the look and the lock
+
+
+@contextmanager
+def meanwhile(change: Callable[[], Any]) -> Iterator[None]:
+    """Somebody changes something just before the first transaction that is opened inside."""
+    pending = [change]
+
+    def run(execute: Any, sql: str, *more: Any) -> Any:
+        if sql.startswith("SAVEPOINT") and pending:
+            pending.pop()()
+        return execute(sql, *more)
+
+    with connection.execute_wrapper(run):
+        yield
+    assert not pending
+
+
+def test_a_budget_lowered_meanwhile_counts(maker: Client) -> None:
+    with meanwhile(lambda: factories.set_setting("api_key_budget", 100)):
+        answer = maker.post(NEW, filled(budget="600"))
+    assert "at most the budget that is set for all keys" in words(answer)
+    assert ApiKey.objects.count() == 0
+
+
+def test_a_permission_lost_meanwhile_counts(maker: Client, person: Any) -> None:
+    with meanwhile(lambda: factories.revoke(person, probe.VIEW)):
+        answer = maker.post(NEW, filled())
+    assert "scopes that you hold right now" in words(answer)
+    assert ApiKey.objects.count() == 0
+
+
+def test_a_switch_that_went_off_meanwhile_counts(maker: Client) -> None:
+    with meanwhile(lambda: factories.set_setting("api_own_keys", False)):
+        assert maker.post(NEW, filled()).status_code == 403
+    assert ApiKey.objects.count() == 0
+
+
+def test_a_key_that_was_revoked_meanwhile_is_not_rotated(owner: Client, person: Any) -> None:
+    key, _ = factories.make_key(owner=person)
+    with meanwhile(lambda: ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())):
+        answer = rotated(owner, key, follow=True)
+    assert "has ended: there is nothing to rotate" in words(answer)
     assert ApiKey.objects.count() == 1
 
 

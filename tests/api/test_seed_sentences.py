@@ -3,19 +3,15 @@
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection
 from django.test import RequestFactory
-from django.test.utils import CaptureQueriesContext
 
 from apps.activity.models import Entry
-from apps.api import Module, doorway, executor, gate, ratelimit, registry
-from apps.api.availability import Closed
+from apps.api import doorway, executor, gate, ratelimit, registry
 from apps.api.call import Answer, Audience, Call, Listing, Outcome, Refusal
 from apps.api.models import Confirmation, IdempotencyRecord
 from apps.api.people import Scope
@@ -373,55 +369,6 @@ def test_a_reference_to_a_session_is_made_where_the_signed_session_is_read_and_n
 
 
 # --- Availability ---------------------------------------------------------------------------------------------------------------------
-
-
-def test_availability_tells_eight_things_of_a_tool(person: Person) -> None:
-    factories.set_setting("api_session_write_modules", [])
-    rows = {row.name: asdict(row) for row in executor.tool_availability(None)}
-    tool = registry.current().find("admin", "probe.weigh")
-    assert tool is not None
-    assert rows["probe.weigh"] == {
-        "module_key": "probe",
-        "module_name": "Probe",
-        "name": "probe.weigh",
-        "kind": "write",
-        "permission": probe.CHANGE,
-        "scope": probe.WRITE,
-        "danger": tool.danger,
-        "status": {"reasons": ("agent_writes_off",)},
-    }
-    assert (rows["probe.act"]["danger"], rows["probe.store"]["danger"]) == ("always", None)
-    assert (rows["probe.echo"]["kind"], rows["probe.echo"]["status"]) == ("read", "available")
-
-
-def test_availability_is_sorted_by_the_modules_name_and_then_the_tools(transactional_db: None) -> None:
-    last, first = Module(key="a", name="Zebra"), Module(key="z", name="Antelope")
-    for module, name in ((last, "a.two"), (last, "a.one"), (first, "z.three")):
-        module.tool(name, scope=SCOPE, permission=PERMISSION, input_schema={}, annotations={"read_only": True})(
-            _nothing
-        )
-    with registry.using(last, first):
-        assert [row.name for row in executor.tool_availability(None)] == ["z.three", "a.one", "a.two"]
-
-
-def _nothing(given: Any, ctx: Any) -> dict[str, Any]:
-    return {}
-
-
-def test_availability_names_every_tool_to_whoever_asks_with_one_query(person: Person) -> None:
-    nobody = Scope(person_id=str(make_person().user.pk), name="nobody")
-    executor.tool_availability(None)  # the first of a connection prepares the statement
-    with CaptureQueriesContext(connection) as asked:
-        rows = executor.tool_availability(nobody)
-    assert len(asked) == 1
-    assert [row.name for row in rows] == person.tools()
-    assert {row.status for row in rows} == {Closed(reasons=("no_permission",))}
-
-
-def test_the_switch_of_the_http_api_closes_no_tool_to_a_session(person: Person) -> None:
-    factories.set_setting("api_admin_enabled", False)
-    factories.set_setting("maintenance_mode", True)
-    assert {row.status for row in executor.tool_availability(None)} == {"available"}
 
 
 def test_availability_believes_the_scope_that_it_is_given(person: Person) -> None:

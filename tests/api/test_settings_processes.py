@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from tests.api import factories
-from tests.api.settings_page import open_sheet
+from tests.api.settings_page import open_sheet, sign_in
 from tests.services import Program
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.alone, pytest.mark.django_db(transaction=True)]
@@ -18,8 +18,7 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.alone, pytest.mark.django_db(trans
 
 @pytest.fixture
 def operator(client: Client) -> Client:
-    client.force_login(factories.make_owner(is_staff=True, permissions=["api.change_setting"]))
-    return client
+    return sign_in(client)
 
 
 @pytest.fixture

@@ -7,23 +7,16 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from hypothesis import given
+from hypothesis import strategies as st
 
-from apps.activity.models import Entry
 from apps.api import settings_store, switches
-from apps.api.models import Setting
 from apps.api.settings_store import Changed, Toggles
 from tests.api import factories
+from tests.api.settings_page import entries, stored
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
 AGENT = "api_session_write_modules"
-
-
-def stored() -> dict[str, Any]:
-    return dict(Setting.objects.values_list("name", "value"))
-
-
-def entries() -> list[Entry]:
-    return list(Entry.objects.filter(action="api.settings_changed").order_by("created_at"))
 
 
 def put(*names: str) -> Toggles:
@@ -132,6 +125,30 @@ def test_what_is_so_already_leaves_no_entry() -> None:
     factories.set_setting("api_key_budget", 50)
     assert save({"api_key_budget": 50, AGENT: take("shop")}).entry is None
     assert entries() == []
+
+
+names = st.frozensets(st.sampled_from("abcde"))
+
+
+@given(seen=names, first=names, second=names)
+def test_two_operators_get_all_their_boxes_or_the_second_hears_which_are_not_free(
+    seen: frozenset[str], first: frozenset[str], second: frozenset[str]
+) -> None:
+    """Whatever was on the list, and whichever boxes each of them turns."""
+    rows = {AGENT: sorted(seen)}
+    then = settings_store.applied(settings_store.plan({AGENT: _turned(seen, first)}, seen=rows, found=rows), rows)
+    wanted = {AGENT: _turned(seen, second)}
+    if first & second:
+        with pytest.raises(Changed) as changed:
+            settings_store.plan(wanted, seen=rows, found=then)
+        assert changed.value.boxes == {AGENT: first & second}
+    else:
+        after = settings_store.applied(settings_store.plan(wanted, seen=rows, found=then), then)
+        assert set(after[AGENT]) == seen ^ first ^ second
+
+
+def _turned(seen: frozenset[str], boxes: frozenset[str]) -> Toggles:
+    return Toggles(added=boxes - seen, removed=boxes & seen)
 
 
 def together(count: int, work: Callable[[int], Any]) -> list[Any]:

@@ -31,7 +31,7 @@ def main() -> dict[str, Any]:
 
     def text_of(answer: Any) -> str:
         (text,) = set(key_text.PATTERN.findall(answer.content.decode()))
-        return text
+        return str(text)
 
     def status(text: str) -> int:
         return client.get("/api/v1/tools", headers={"Authorization": f"Bearer {text}"}).status_code

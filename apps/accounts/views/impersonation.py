@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -48,7 +48,7 @@ class Start(_AllOrNothing, AcquireUserView):  # type: ignore[misc]  # the librar
         return _uuid(request.POST.get("user_pk", "")) if request.user.has_perm(impersonation.PERMISSION) else None
 
     def get_object(self, queryset: Any = None) -> User:
-        person = User.objects.filter(pk=self.other(self.request)).first()
+        person = _found(self.other(self.request))
         if person is None:
             raise Http404
         return person
@@ -59,7 +59,7 @@ class Start(_AllOrNothing, AcquireUserView):  # type: ignore[misc]  # the librar
         raise Http404
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        operator, person = request.user, self.get_object()
+        operator, person = cast(User, request.user), self.get_object()
         _sign_in_as(request, person, by=operator)
         hijack_started.send(sender=None, request=request, hijacker=operator, hijacked=person)
         request.session.save()
@@ -81,7 +81,9 @@ class End(_AllOrNothing, ReleaseUserView):  # type: ignore[misc]  # the library 
         return HttpResponseRedirect(resolve_url(settings.LOGIN_REDIRECT_URL))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        person, operator = request.user, User.objects.get(pk=self.other(request))
+        person, operator = cast(User, request.user), _found(self.other(request))
+        if operator is None:
+            raise impersonation.Gone
         _sign_in_as(request, operator, by=operator)
         hijack_ended.send(sender=None, request=request, hijacker=operator, hijacked=person)
         request.session.save()
@@ -125,6 +127,10 @@ def _page_of(person: User, operator: User) -> str:
     if operator.is_staff and (operator.has_perm("accounts.view_user") or operator.has_perm("accounts.change_user")):
         return reverse("admin:accounts_user_change", args=[person.pk])
     return resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def _found(pk: UUID | None) -> User | None:
+    return None if pk is None else User.objects.filter(pk=pk).first()
 
 
 def _uuid(text: str) -> UUID | None:

@@ -17,14 +17,8 @@ class Private(View):
         return super().dispatch(request, *args, **kwargs)
 
 
-class Limited:
-    """Mixed into a view with a LimitedForm: too many attempts are 429, and the answer says when to come back."""
-
-    request: HttpRequest
-
-    def get_form_kwargs(self) -> dict[str, Any]:
-        kwargs: dict[str, Any] = super().get_form_kwargs()  # type: ignore[misc]  # of the form view beside
-        return kwargs | {"visitor": self.request}
+class Waiting:
+    """Mixed into a form view: a form that asks to wait is answered with 429, and the answer says how long."""
 
     def form_invalid(self, form: BaseForm) -> HttpResponse:
         answer: HttpResponse = super().form_invalid(form)  # type: ignore[misc]  # of the form view beside
@@ -33,3 +27,13 @@ class Limited:
             answer.status_code = 429
             answer.headers["Retry-After"] = str(wait)
         return answer
+
+
+class Limited(Waiting):
+    """Mixed into the view of a LimitedForm."""
+
+    request: HttpRequest
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        kwargs: dict[str, Any] = super().get_form_kwargs()  # type: ignore[misc]  # of the form view beside
+        return kwargs | {"visitor": self.request}

@@ -12,9 +12,10 @@ from django.shortcuts import resolve_url
 from django.urls import reverse
 
 from apps.accounts.forms import SignInForm
+from apps.accounts.views.limits import Waiting
 
 
-class SignIn(LoginView):
+class SignIn(Waiting, LoginView):
     """Django's page with our form. It leads on to `next` on this host only."""
 
     authentication_form = SignInForm
@@ -30,13 +31,6 @@ class SignIn(LoginView):
         if self.request.user.is_authenticated:
             logout(self.request)  # ends the live session that this browser leaves behind
         return super().form_valid(form)
-
-    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        response = super().form_invalid(form)
-        if isinstance(form, SignInForm) and form.wait is not None:
-            response.status_code = 429
-            response.headers["Retry-After"] = str(form.wait)
-        return response
 
 
 def admin_sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponseRedirect:

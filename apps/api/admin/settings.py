@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.translation import gettext
 
 from apps.api import acting, people, settings_store, switches
@@ -17,6 +17,9 @@ from apps.api.admin import settings_words as words
 from apps.api.admin.settings_form import Damaged, SettingsForm
 from apps.api.models import Setting
 from apps.api.settings_store import Changed, Changes, Saved, Toggles, Wanted
+
+# The message after saving names this many changes; the entry has them all.
+NAMED = 12
 
 
 @admin.register(Setting)
@@ -113,8 +116,10 @@ class SettingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         if saved.entry is None:
             messages.info(request, gettext("Nothing is changed: every box and number is as it was."))
             return
-        lines = format_html_join("; ", "{}", ((line,) for line in words.describe(saved.changes)))
-        text = format_html("{} {}.", gettext("Saved:"), lines)
+        lines = [str(line) for line in words.describe(saved.changes)]
+        more = len(lines) - NAMED
+        lines = [*lines[:NAMED], *([gettext("and %(count)d more") % {"count": more}] if more > 0 else [])]
+        text = format_html("{} {}.", gettext("Saved:"), "; ".join(lines))
         if request.user.has_perm("activity.view_entry"):
             address = reverse("admin:activity_entry_change", args=[saved.entry])
             text = format_html('{} <a href="{}">{}</a>', text, address, gettext("See the entry"))

@@ -104,9 +104,7 @@ def _stopped_by(name: str, now: Switches, operator: Any) -> Iterable[str]:
         yield gettext("You would stop yourself: %(why)s.") % {"why": GATES[name][1]}
     able = [pk for pk in _superusers() if _may_act(pk, now)]
     if able and not any(_may_act(pk, after) for pk in able):
-        yield gettext("No superuser could act any more: of each of them it holds that %(why)s.") % {
-            "why": GATES[name][0]
-        }
+        yield gettext("No superuser could act any more: %(why)s.") % {"why": GATES[name][0]}
 
 
 def _superusers() -> list[Any]:
