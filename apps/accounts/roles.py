@@ -85,9 +85,8 @@ def choice(person: User) -> Choice | None:
     if session.acting_role is None and not (is_on and several):
         return None
     # Whatever the setting says, the role that is chosen is shown, and leads back.
-    return Choice(
-        roles=tuple(role for role in roles if is_on or role == session.acting_role), acting=session.acting_role
-    )
+    offered = tuple(role for role in roles if is_on or role == session.acting_role)
+    return Choice(roles=offered, acting=session.acting_role)
 
 
 def delete(role: Group, *, by: log.Actor, request: HttpRequest | None = None) -> None:

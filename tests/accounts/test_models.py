@@ -77,7 +77,8 @@ def test_a_session_ceases_with_its_impersonator() -> None:
 
 
 def test_the_database_forgets_no_role_that_a_session_names() -> None:
-    session = make_live_session(make_user(), acting_role=make_group())
+    role = make_group()
+    make_live_session(make_user(), acting_role=role)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Group.objects.filter(pk=session.acting_role_id)._raw_delete("default")
+        Group.objects.filter(pk=role.pk)._raw_delete("default")
         connection.check_constraints()

@@ -10,6 +10,7 @@ from apps.activity.models import Entry
 from apps.catalogue.models import Change, Product
 from tests.api import factories
 from tests.api.factories import Machine
+from tests.api.person import answer, make_person, refusal
 from tests.catalogue import queries
 from tests.catalogue.factories import make_category, make_product, make_products
 from tests.catalogue.prompts import confirmed, prompt
@@ -278,3 +279,20 @@ def test_who_may_change_but_not_add_products_does_not_write(transactional_db: No
     owner = factories.make_owner(permissions=["catalogue.change_product"])
     machine = factories.make_machine(owner=owner, scopes=["catalogue:write"])
     assert machine.call("catalogue.adjust_stock").json()["code"] == "forbidden"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_names_no_currency_is_asked_for_one() -> None:
+    factories.set_setting("api_session_write_modules", ["catalogue"])
+    person = make_person(permissions=[f"catalogue.{verb}_product" for verb in ("view", "add", "change", "delete")])
+    body = {"sku": "NEW-1", "name": "Lamp", "category": make_category().slug, "price": "1.00"}
+    assert refusal(person.call("catalogue.create_product", body))[:2] == (422, "validation_failed")
+    assert (
+        answer(person.call("catalogue.create_product", {**body, "currency": "CHF"}))["status"]
+        == "confirmation_required"
+    )
+    context = {"currency": "EUR"}
+    assert (
+        answer(person.call("catalogue.create_product", body, request_context=context))["status"]
+        == "confirmation_required"
+    )

@@ -181,9 +181,16 @@ def _new_product(input: NewProduct, ctx: Context) -> Product:
         raise _taken(input.sku)
     values = input.model_dump() | {
         "category": lookup.category(input.category),
-        "currency": input.currency or ctx.currency,
+        "currency": input.currency or _currency(ctx),
     }
     return Product(**values)
+
+
+def _currency(ctx: Context) -> str:
+    """The shop's. Whoever calls for a session may have none to say."""
+    if ctx.currency is None:
+        raise ToolError("validation_failed", "Name the currency of the price.", field="currency")
+    return ctx.currency
 
 
 def _taken(sku: str) -> ToolError:
