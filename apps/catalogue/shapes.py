@@ -11,6 +11,7 @@ from apps.catalogue.models import SKU_PATTERN, Product
 
 MAX_CHANGES = 500
 MAX_DELETED = 100
+MAX_IMPORTED = 2_000
 MAX_IN_A_MAIL = 50
 MAX_AMOUNT = 1_000_000_000
 
@@ -81,6 +82,9 @@ _CHANGES = Field(min_length=1, max_length=MAX_CHANGES, description="Each product
 PriceChanges = Annotated[list[PriceChange], _CHANGES]
 StockChanges = Annotated[list[StockChange], _CHANGES]
 
+ImportedProducts = Annotated[
+    list[NewProduct], Field(min_length=1, max_length=MAX_IMPORTED, description="Each SKU once.")
+]
 DeletedSkus = Annotated[list[Sku], Field(min_length=1, max_length=MAX_DELETED, description="Each product once.")]
 MailedSkus = Annotated[list[Sku], Field(min_length=1, max_length=MAX_IN_A_MAIL, description="Each product once.")]
 

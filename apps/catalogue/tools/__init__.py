@@ -1,6 +1,7 @@
 """The catalogue's tools: what a key may read and change, whom it may write to, and what a visitor may see and ask."""
 
 from apps.catalogue.tools.declaration import module
+from apps.catalogue.tools.imports import import_products
 from apps.catalogue.tools.public import ask_for_stock, search_products, show_product
 from apps.catalogue.tools.reads import get_product, list_products
 from apps.catalogue.tools.suppliers import notify_supplier
@@ -12,6 +13,7 @@ __all__ = [
     "create_product",
     "delete_products",
     "get_product",
+    "import_products",
     "list_products",
     "module",
     "notify_supplier",
