@@ -1,11 +1,11 @@
 """What an approval is at this moment (AP-5): its true state, how far it came. Reading computes, and writes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from apps.api import lifesigns
-from apps.api.lifesigns import Work
+from apps.api.lifesigns import Sign, Work
 from apps.api.models import Approval
 
 State = Approval.State
@@ -13,14 +13,17 @@ State = Approval.State
 IDLE_SECONDS = 15 * 60
 
 
-def true_state(approval: Approval, *, now: datetime) -> tuple[Approval.State, str]:
-    """State and code as they are at this moment, whatever no sweep has written yet."""
+Signs = Mapping[Work, Sign]
+
+
+def true_state(approval: Approval, *, now: datetime, signs: Signs | None = None) -> tuple[Approval.State, str]:
+    """State and code as they are at this moment, whatever no sweep has written yet. `signs`: those of `signs_of`, for a list."""
     state = State(approval.state)
     if state == State.PENDING and approval.expires_at <= now:
         return State.EXPIRED, ""
     if state == State.APPROVED and approval.start_before is not None and approval.start_before <= now:
         return State.FAILED, "not_started"
-    if state == State.RUNNING and is_lost(approval):
+    if state == State.RUNNING and is_lost(approval, signs):
         return State.FAILED, "interrupted"
     return state, approval.code
 
@@ -29,20 +32,30 @@ def work_of(approval: Approval) -> Work:
     return Work(kind="approval", uuid=approval.pk, attempt=approval.attempt)
 
 
-def is_lost(approval: Approval) -> bool:
+def signs_of(approvals: Iterable[Approval]) -> Signs:
+    """The signs of those of them that run, with one query at most."""
+    return lifesigns.of_all([work_of(approval) for approval in approvals if approval.state == State.RUNNING])
+
+
+def is_lost(approval: Approval, signs: Signs | None = None) -> bool:
     """A running one whose worker gives no sign, or that comes no further (AP-5)."""
-    sign = lifesigns.of(work_of(approval))
+    sign = _sign(approval, signs)
     if sign is None:
         return True
     return sign.silent_seconds > lifesigns.lease_seconds() or sign.idle_seconds > IDLE_SECONDS
 
 
-def partial_of(approval: Approval) -> Any:
+def partial_of(approval: Approval, signs: Signs | None = None) -> Any:
     """What the handler reported last: while it runs, from its sign of life."""
     if approval.state != State.RUNNING:
         return approval.partial
-    sign = lifesigns.of(work_of(approval))
+    sign = _sign(approval, signs)
     return None if sign is None else sign.partial
+
+
+def _sign(approval: Approval, signs: Signs | None) -> Sign | None:
+    work = work_of(approval)
+    return lifesigns.of(work) if signs is None else signs.get(work)
 
 
 def progress_of(reported: Any) -> float | None:

@@ -6,7 +6,7 @@ On PostgreSQL the signs are rows, written through a connection of the renewer's 
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,18 +73,28 @@ def is_alive(work: Work) -> bool:
 
 def of(work: Work) -> Sign | None:
     """The attempt's last signs; None when it never gave one, or none is left."""
+    return of_all([work]).get(work)
+
+
+def of_all(works: Collection[Work]) -> dict[Work, Sign]:
+    """The last signs of many attempts, with one query at most."""
     if _in_memory():
-        return _renewer.sign_of(work)
-    found = (
-        Lifesign.objects.filter(kind=work.kind, uuid=work.uuid, attempt=work.attempt)
+        signs = ((work, _renewer.sign_of(work)) for work in works)
+        return {work: sign for work, sign in signs if sign is not None}
+    if not works:
+        return {}
+    rows = (
+        Lifesign.objects.filter(_any_of(works))
         .annotate(silent=_since("seen_at"), idle=_since("progress_at"))
-        .values_list("silent", "idle", "partial")
-        .first()
+        .values_list("kind", "uuid", "attempt", "silent", "idle", "partial")
+        .order_by("kind", "uuid")
     )
-    if found is None:
-        return None
-    silent, idle, partial = found
-    return Sign(silent_seconds=silent.total_seconds(), idle_seconds=(idle or silent).total_seconds(), partial=partial)
+    return {
+        Work(kind=kind, uuid=uuid, attempt=attempt): Sign(
+            silent_seconds=silent.total_seconds(), idle_seconds=(idle or silent).total_seconds(), partial=partial
+        )
+        for kind, uuid, attempt, silent, idle, partial in rows
+    }
 
 
 def _since(field: str) -> "ExpressionWrapper[Any]":
