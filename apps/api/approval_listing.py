@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -78,13 +78,13 @@ def page(family: UUID, *, status: str | None, limit: int, cursor: str | None) ->
     more = len(found) > limit
     return {
         "approvals": [describe(approval, with_preview=False) for approval in found[:limit]],
-        "next_cursor": _cursor(found[limit - 1]) if more else None,
+        "next_cursor": cursor_of(found[limit - 1]) if more else None,
     }
 
 
 def _newest_first(family: UUID, cursor: str | None) -> Iterator[Approval]:
     rows = Approval.objects.filter(family=family).select_related("key").order_by("-created_at", "pk")
-    after = None if cursor is None else _position(cursor)
+    after = None if cursor is None else position(cursor)
     while True:
         later = (
             rows if after is None else rows.filter(Q(created_at__lt=after[0]) | Q(created_at=after[0], pk__gt=after[1]))
@@ -96,17 +96,19 @@ def _newest_first(family: UUID, cursor: str | None) -> Iterator[Approval]:
         after = (chunk[-1].created_at, chunk[-1].pk)
 
 
-def _cursor(approval: Approval) -> str:
+def cursor_of(approval: Approval) -> str:
+    """Where the next page begins: after this one."""
     text = json.dumps([approval.created_at.isoformat(), str(approval.pk)])
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
-def _position(cursor: str) -> tuple[datetime, UUID]:
+def position(cursor: str) -> tuple[datetime, UUID]:
+    """What `cursor_of` made it from. ValueError for a cursor that is none."""
     try:
         created, uuid = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         at = datetime.fromisoformat(created)
-        return (at, UUID(uuid)) if at.tzinfo else _odd()
-    except (binascii.Error, TypeError, AttributeError, ValueError):
+        return (at.astimezone(UTC), UUID(uuid)) if at.tzinfo else _odd()
+    except (binascii.Error, TypeError, AttributeError, ValueError, OverflowError):
         raise ValueError("no cursor") from None
 
 
