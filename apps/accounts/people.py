@@ -13,13 +13,14 @@ from uuid import UUID
 
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q, TextField
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils import timezone
 
-from apps.accounts import gates, impersonation
+from apps.accounts import gates, impersonation, sessions
 from apps.accounts.models import LiveSession, User
 from apps.accounts.sessions import SessionRef
 from apps.api.people import Refused, Scope, Session
@@ -87,6 +88,16 @@ def session(ref: object, switches: Switches) -> Session | Refused:
         # Rights given to the person directly belong to no role, and being the owner is a role of its own.
         scope = replace(scope, is_superuser=False, permissions=_role_permissions(row.acting_role_id))
     return Session(scope=scope, is_impersonated=row.impersonator_id is not None)
+
+
+def reference(request: HttpRequest) -> SessionRef | None:
+    """The live session of the request."""
+    return sessions.reference(request)
+
+
+def reference_in(browser_session: SessionBase) -> SessionRef | None:
+    """The live session that a browser session carries."""
+    return sessions.reference_in(browser_session)
 
 
 def is_impersonated(request: HttpRequest) -> bool:

@@ -9,14 +9,16 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 
 from apps.accounts import address
 from apps.accounts.models import LiveSession, User
@@ -142,10 +144,25 @@ def reference(request: HttpRequest) -> SessionRef | None:
     return carried(request) if request.user.is_authenticated else None
 
 
+def reference_in(browser_session: SessionBase) -> SessionRef | None:
+    """The live session of a browser session without a request, as of a socket: as Django's own, it is bound to the password."""
+    ref = _carried_in(browser_session)
+    person = None if ref is None else User.objects.filter(pk=ref.user_uuid).first()
+    if person is None:
+        return None
+    hashes = [person.get_session_auth_hash(), *person.get_session_auth_fallback_hash()]
+    bound = str(browser_session.get(HASH_SESSION_KEY, ""))
+    return ref if any(constant_time_compare(bound, known) for known in hashes) else None
+
+
 def carried(request: HttpRequest) -> SessionRef | None:
     """What the signed browser session says, live or not."""
+    return _carried_in(request.session)
+
+
+def _carried_in(browser_session: SessionBase) -> SessionRef | None:
     try:
-        return SessionRef(UUID(str(request.session[CARRIED_AS])), UUID(str(request.session[SESSION_KEY])))
+        return SessionRef(UUID(str(browser_session[CARRIED_AS])), UUID(str(browser_session[SESSION_KEY])))
     except (KeyError, ValueError):
         return None
 

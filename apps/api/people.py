@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class People(Protocol):
     def session(self, ref: object, switches: "Switches") -> Session | Refused:
         """What the reference stands for at this moment, or the reason why it may not act. Never raises for an odd reference."""
 
+    def reference(self, request: HttpRequest) -> object | None:
+        """What `session` is asked about for this request: taken from its signed browser session alone. None for a visitor."""
+
+    def reference_in(self, browser_session: SessionBase) -> object | None:
+        """The same of a browser session without a request, as a socket's handshake has one."""
+
     def is_impersonated(self, request: HttpRequest) -> bool:
         """Whether somebody looks at the site as the person of this request (PS-6)."""
 
@@ -83,6 +90,12 @@ class DefaultPeople:
 
     def session(self, ref: object, switches: "Switches") -> Session | Refused:
         return "session_gone"
+
+    def reference(self, request: HttpRequest) -> object | None:
+        return None
+
+    def reference_in(self, browser_session: SessionBase) -> object | None:
+        return None
 
     def is_impersonated(self, request: HttpRequest) -> bool:
         return False
