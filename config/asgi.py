@@ -1,4 +1,4 @@
-"""The ASGI side. Embedded, it serves all of HTTP by Django's WSGI handler in a pool of threads; else health alone.
+"""The ASGI side: the sockets, and embedded all of HTTP by Django's WSGI handler in a pool of threads; else health alone.
 
 Under ASGI itself Django gives each request a thread and a database connection of its own, which costs more than half of
 the calls a second and runs out of connections: so HTTP is WSGI in both kinds of process (RE-3).
@@ -14,6 +14,8 @@ from config import handler, startup
 
 startup.prepare()
 
+from config import sockets  # noqa: E402 - models are there from here on
+
 _HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 _BODIES = frozenset({b"content-length", b"transfer-encoding"})
 # What is still read of a body that was refused, so that the client gets to read why.
@@ -26,7 +28,9 @@ _http = WSGIMiddleware(_handler, workers=32 if settings.EMBEDDED else 2)
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
     """One connection, by its scope."""
-    if scope["type"] != "http" or settings.EMBEDDED or scope["path"] in _HEALTH:
+    if scope["type"] == "websocket":
+        await sockets.application(scope, receive, send)
+    elif scope["type"] != "http" or settings.EMBEDDED or scope["path"] in _HEALTH:
         body = _Body(scope, receive, send)
         plain: Any = {**scope, "headers": _plain(scope["headers"])}
         await _http(plain, body.receive, body.send)

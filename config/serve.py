@@ -110,6 +110,8 @@ def _serve(listener: socket.socket) -> None:
             access_log=False,
             log_config=None,
             timeout_graceful_shutdown=GRACE_SECONDS,
+            # A socket is told, it has next to nothing to say.
+            ws_max_size=64 * 1024,
         )
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

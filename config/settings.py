@@ -79,6 +79,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "apps.accounts.context.account",
+                "apps.api.pages.context.approvals",
             ],
         },
     },
@@ -163,6 +164,16 @@ API_REQUEST_CONTEXT = ""
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "")
 API_SEND_TASK = "config.celery.send" if CELERY_BROKER_URL else "apps.api.tasks.in_thread"
 
+# Events for the sockets. One process hands them over in memory; several meet in Redis, by publish and subscribe.
+CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_connect_timeout": 0.5}], "prefix": "tollhouse"},
+    }
+    if REDIS_URL and (CELERY_BROKER_URL or not EMBEDDED)
+    else {"BACKEND": "config.layers.OneProcessLayer"}
+}
+
 SESSION_COOKIE_AGE = 14 * 24 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -191,7 +202,9 @@ _POLICY = {
     "base-uri": [NONE],
     "frame-ancestors": [NONE],
 }
-CONTENT_SECURITY_POLICY = {"DIRECTIVES": {**_POLICY, "require-trusted-types-for": ["'script'"]}}
+# The one policy is that of static/js/live.js: it takes what a page of our own sent.
+_TRUSTED_TYPES = {"require-trusted-types-for": ["'script'"], "trusted-types": ["tollhouse"]}
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": {**_POLICY, **_TRUSTED_TYPES}}
 # The admin's own scripts set inner HTML, and its style sheets carry pictures.
 ADMIN_CONTENT_SECURITY_POLICY = {**_POLICY, "img-src": [SELF, "data:"]}
 

@@ -13,12 +13,13 @@ class ApiConfig(AppConfig):
 
     def ready(self) -> None:
         # Late imports: these modules need the models of every app.
-        from apps.api import checks, registry, tasks
+        from apps.api import announcing, checks, registry, tasks
 
         _configure_log()
         registry.discover()
         checks.register()
         tasks.connect()
+        announcing.connect()
 
 
 def _configure_log() -> None:
