@@ -175,13 +175,12 @@ def finish(approval: Approval, outcome: Outcome) -> None:
     """In the run's transaction, with the encoded outcome. Raises Overtaken."""
     state, code = (State.FAILED, outcome.problem.code) if isinstance(outcome, Refusal) else (State.DONE, "")
     status = outcome.status if isinstance(outcome, Refusal) else 200
-    sign = lifesigns.of(approval_state.work_of(approval))
     moved = this_attempt(approval).update(
         state=state,
         code=code,
         status=status,
         body=outcome.body,
-        partial=None if sign is None else sign.partial,
+        partial=lifesigns.reported(approval_state.work_of(approval)),
         ended_at=timezone.now(),
     )
     if not moved:
@@ -219,13 +218,12 @@ def reopen(approval: Approval, *, why: str, shown: dict[str, Any] | None = None,
 def fail(approval: Approval, code: str, *, outcome: Refusal | None = None) -> bool:
     """End an attempt that can't be finished. False when somebody else ended it."""
     with transaction.atomic(durable=True):
-        sign = lifesigns.of(approval_state.work_of(approval))
         ended = this_attempt(approval).update(
             state=State.FAILED,
             code=code,
             status=None if outcome is None else outcome.status,
             body=None if outcome is None else outcome.body,
-            partial=None if sign is None else sign.partial,
+            partial=lifesigns.reported(approval_state.work_of(approval)),
             ended_at=timezone.now(),
         )
         if ended:

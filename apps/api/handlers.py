@@ -43,7 +43,7 @@ def context(call: Call, *, dry_run: bool = False) -> Context:
         dry_run=dry_run,
         via=call.on_behalf.via if call.on_behalf else None,
         approved_by_uuid=call.approvers[-1] if call.approvers else None,
-        progress=_progress(call),
+        progress=_unheard if dry_run else _progress(call),
         confirmation_uuid=str(call.confirmation_uuid) if call.confirmation_uuid else None,
         extra=_of_the_host(call),
         levels=tuple(call.levels.values()),
@@ -51,7 +51,7 @@ def context(call: Call, *, dry_run: bool = False) -> Context:
 
 
 def _progress(call: Call) -> Callable[[Any], None]:
-    """Shown while an approved operation runs; an ordinary call has nobody who waits for it elsewhere."""
+    """Shown while an approved operation runs; an ordinary call has nobody who waits for it elsewhere, and a preview is no progress."""
     return _unheard if call.approval is None else partial(_report, approval_state.work_of(call.approval))
 
 
@@ -64,7 +64,10 @@ def _report(work: Work, reported: Any) -> None:
     body = strict_json.dumps(reported)
     if len(body) > MAX_RESULT:
         raise ValueError("a partial result of more than 1 MiB")
-    lifesigns.report(work, json.loads(body))
+    partial_result = json.loads(body)
+    if any(isinstance(part, str) and "\x00" in part for part in strict_json.parts(partial_result)):
+        raise ValueError("a partial result with a NUL character, which PostgreSQL stores in no JSON")
+    lifesigns.report(work, partial_result)
 
 
 def run(call: Call, tool: Tool, ctx: Context) -> Answer:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, DataError, InterfaceError, connection
 from django.db.models import DurationField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
@@ -24,6 +24,9 @@ from apps.api.models import Lifesign
 log = structlog.get_logger(__name__)
 
 RENEWALS_A_LEASE = 4
+
+# However often a handler reports, so often at most it is written.
+REPORTS_EVERY = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +109,11 @@ def report(work: Work, partial: Any) -> None:
     _renewer.report(work, partial)
 
 
+def reported(work: Work) -> Any:
+    """What the attempt, which runs in this process, reported last: also what is not written yet, or what an open snapshot can't see."""
+    return _renewer.reported(work)
+
+
 def keep(work: Work) -> None:
     """Renew the attempt's lease from now on, until `let_go`."""
     _renewer.add(work)
@@ -130,10 +138,10 @@ class _Renewer:
 
     _lock: threading.Lock
     _running: set[Work]
-    _ended: set[Work]
+    _ended: dict[Work, float]
     _seen: dict[Work, float]
     _progress: dict[Work, tuple[float, Any]]
-    _reports: dict[Work, Any]
+    _unwritten: set[Work]
     _thread: threading.Thread | None
     _wake: threading.Event
 
@@ -143,8 +151,8 @@ class _Renewer:
     def start_afresh(self) -> None:
         """A forked worker has the parent's variables and none of its threads, one of which may have held the lock."""
         self._lock = threading.Lock()
-        self._running, self._ended, self._seen = set(), set(), {}
-        self._progress, self._reports = {}, {}
+        self._running, self._ended, self._seen = set(), {}, {}
+        self._progress, self._unwritten = {}, set()
         self._thread, self._wake = None, threading.Event()
 
     def add(self, work: Work) -> None:
@@ -156,33 +164,40 @@ class _Renewer:
                 self._thread.start()
 
     def drop(self, work: Work) -> None:
+        """Its sign stays a little: whoever read just before that it runs must not find it dead."""
         with self._lock:
             self._running.discard(work)
             self._seen.pop(work, None)
             self._progress.pop(work, None)
-            self._reports.pop(work, None)
-            if not _in_memory():
-                self._ended.add(work)
+            self._unwritten.discard(work)
+            if _in_memory():
+                self._ended = {ended: at for ended, at in self._ended.items() if not _is_over(at)}
+            self._ended[work] = time.monotonic()
 
     def report(self, work: Work, partial: Any) -> None:
         """The latest report counts: a handler may give one for each row."""
         with self._lock:
             if work not in self._running:
                 return
+            self._progress[work] = (time.monotonic(), partial)
             if _in_memory():
-                self._progress[work] = (time.monotonic(), partial)
                 return
-            self._reports[work] = partial
+            self._unwritten.add(work)
         self._wake.set()
+
+    def reported(self, work: Work) -> Any:
+        with self._lock:
+            return self._progress.get(work, (0.0, None))[1]
 
     def sign_of(self, work: Work) -> Sign | None:
         with self._lock:
             now, seen = time.monotonic(), self._seen.get(work)
+            ended = self._ended.get(work)
             if seen is None:
-                return None
-            reported, partial = self._progress.get(work, (seen, None))
+                return None if ended is None or _is_over(ended) else Sign(silent_seconds=0.0, idle_seconds=0.0)
+            at, partial = self._progress.get(work, (seen, None))
             silent = 0.0 if work in self._running else now - seen
-            return Sign(silent_seconds=silent, idle_seconds=now - reported, partial=partial)
+            return Sign(silent_seconds=silent, idle_seconds=now - at, partial=partial)
 
     def remember(self, work: Work) -> None:
         with self._lock:
@@ -196,7 +211,9 @@ class _Renewer:
 
     def _renew_for_ever(self) -> None:
         while True:
-            self._wake.wait(lease_seconds() / RENEWALS_A_LEASE)
+            if self._wake.wait(lease_seconds() / RENEWALS_A_LEASE):
+                # Those that come meanwhile are written with it.
+                time.sleep(REPORTS_EVERY)
             self._wake.clear()
             try:
                 self._renew()
@@ -212,16 +229,34 @@ class _Renewer:
 
     def _renew(self) -> None:
         with self._lock:
-            running, ended = list(self._running), list(self._ended)
-            reports, self._reports = self._reports, {}
-        for work, partial in reports.items():
-            Lifesign.objects.filter(_any_of([work])).update(progress_at=Now(), partial=partial)
+            running = list(self._running)
+            ended = [work for work, at in self._ended.items() if _is_over(at)]
         if running:
             Lifesign.objects.filter(_any_of(running)).update(seen_at=Now())
+        self._write_reports()
         if ended:
             Lifesign.objects.filter(_any_of(ended)).delete()
             with self._lock:
-                self._ended.difference_update(ended)
+                for work in ended:
+                    self._ended.pop(work, None)
+
+    def _write_reports(self) -> None:
+        """One that could not be written is tried again in the next round, unless it never can be."""
+        with self._lock:
+            reports = {work: self._progress[work] for work in self._unwritten}
+        for work, report in reports.items():
+            try:
+                Lifesign.objects.filter(_any_of([work])).update(progress_at=Now(), partial=report[1])
+            except DataError as error:
+                log.error("progress_not_written", exc_info=error)
+            with self._lock:
+                if self._progress.get(work) is report:
+                    self._unwritten.discard(work)
+
+
+def _is_over(ended: float) -> bool:
+    """Whether the sign of work that ended then may go."""
+    return time.monotonic() - ended >= lease_seconds() / RENEWALS_A_LEASE
 
 
 def _any_of(works: Iterable[Work]) -> Q:

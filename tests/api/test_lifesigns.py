@@ -164,7 +164,7 @@ def test_a_sign_that_could_not_be_deleted_is_deleted_in_the_next_round(
     needs_postgresql()
     work = make_work()
     lifesigns.begin(work)
-    renewer._ended.add(work)
+    renewer._ended[work] = 0.0
     with monkeypatch.context() as patched:
         patched.setattr(Lifesign.objects, "filter", _away)
         with pytest.raises(DatabaseError):
@@ -202,6 +202,90 @@ def test_signs_that_nobody_renews_are_pruned(renewer: Any) -> None:
         Lifesign.objects.create(kind=work.kind, uuid=work.uuid, attempt=1, seen_at=Now() - timedelta(hours=age))
     assert lifesigns.prune() == 1
     assert Lifesign.objects.get().uuid == new.uuid
+
+
+# --- Reports ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_that_could_not_be_written_is_written_in_the_next_round_and_costs_no_heartbeat(
+    renewer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_postgresql()
+    work = make_work()
+    lifesigns.begin(work)
+    renewer._running.add(work)  # by hand: no thread beside it
+    lifesigns.report(work, 0.1)
+    end_lease(work)
+    with monkeypatch.context() as patched:
+        patched.setattr(renewer, "_write_reports", _away)
+        with pytest.raises(DatabaseError):
+            renewer._renew()
+    assert lifesigns.is_alive(work)
+    renewer._renew()
+    assert _partial(work) == 0.1
+
+
+def test_a_report_during_the_write_of_an_earlier_one_is_written_too(renewer: Any) -> None:
+    needs_postgresql()
+    work = make_work()
+    lifesigns.begin(work)
+    renewer._running.add(work)
+    lifesigns.report(work, 0.1)
+    with connection.execute_wrapper(_once_before(lambda: lifesigns.report(work, 0.2))):
+        renewer._write_reports()
+    renewer._write_reports()
+    assert (_partial(work), renewer._unwritten) == (0.2, set())
+
+
+def test_a_report_that_no_database_can_store_stands_in_no_other_ones_way(renewer: Any) -> None:
+    needs_postgresql()
+    works = [make_work() for _ in range(3)]
+    for work in works:
+        lifesigns.begin(work)
+        renewer._running.add(work)
+        lifesigns.report(work, "a\x00b" if work is works[1] else 0.5)
+    renewer._renew()
+    assert [_partial(work) for work in works] == [0.5, None, 0.5]
+    assert not renewer._unwritten
+
+
+def test_work_that_ends_between_the_report_and_its_write_is_left_alone(renewer: Any) -> None:
+    needs_postgresql()
+    work = make_work()
+    lifesigns.begin(work)
+    renewer._running.add(work)
+    lifesigns.report(work, 0.1)
+    with connection.execute_wrapper(_once_before(lambda: lifesigns.let_go(work))):
+        renewer._write_reports()
+    assert not any((renewer._unwritten, renewer._progress, renewer._running))
+
+
+def test_the_last_report_is_known_in_its_process_before_it_is_written(renewer: Any) -> None:
+    work = make_work()
+    lifesigns.report(work, 0.1)  # it does not run yet
+    assert lifesigns.reported(work) is None
+    renewer._running.add(work)
+    lifesigns.report(work, 0.2)
+    assert lifesigns.reported(work) == 0.2
+    lifesigns.let_go(work)
+    assert lifesigns.reported(work) is None
+
+
+def _partial(work: Work) -> Any:
+    sign = lifesigns.of(work)
+    return None if sign is None else sign.partial
+
+
+def _once_before(act: Callable[[], None]) -> Any:
+    """A wrapper of statements that does something before the first one."""
+    left = [act]
+
+    def wrap(execute: Any, *arguments: Any) -> Any:
+        if left:
+            left.pop()()
+        return execute(*arguments)
+
+    return wrap
 
 
 # --- Through the gate -----------------------------------------------------------------------------------------------------------------
