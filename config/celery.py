@@ -9,6 +9,7 @@ Only uuids travel. A task may be delivered late, twice or never: the state is in
 import structlog
 from celery import Celery
 from celery.schedules import schedule
+from celery.signals import worker_ready
 from django.conf import settings
 from kombu.exceptions import OperationalError
 
@@ -31,16 +32,18 @@ app.conf.update(
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
+    # A worker waits for a broker that is away, however long.
     broker_connection_retry_on_startup=True,
-    # Whoever decides must not wait for a broker that is away.
+    broker_connection_max_retries=None,
+    # Whoever decides does not: neither for one that can't be reached nor for one that takes the connection and says nothing.
     broker_connection_timeout=1,
-    broker_transport_options={"socket_connect_timeout": 1, "max_retries": 0},
+    broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 1, "max_retries": 0},
     task_publish_retry=False,
     beat_schedule={
         "sweep_approvals": {
             "task": f"{PREFIX}sweep_approvals",
-            "schedule": schedule(sweeps.APPROVALS_EVERY),
-            "options": {"expires": sweeps.APPROVALS_EVERY.total_seconds()},
+            "schedule": schedule(sweeps.approvals_every()),
+            "options": {"expires": sweeps.approvals_every().total_seconds()},
         },
         "sweep": {
             "task": f"{PREFIX}sweep",
@@ -51,6 +54,13 @@ app.conf.update(
 )
 for _name, _function in tasks.TASKS.items():
     app.task(name=f"{PREFIX}{_name}")(_function)
+
+
+@worker_ready.connect
+def _sweep_at_start(**_: object) -> None:
+    """Beat's first round of a new schedule comes after its interval, and what a stop left behind should not wait for it."""
+    for name in ("sweep_approvals", "sweep"):
+        send(name)
 
 
 def send(name: str, *arguments: str) -> None:

@@ -64,4 +64,5 @@ def _sweeps() -> str | None:
     age = sweeps.last()
     if age is None:
         return "The sweeps have not run yet."
-    return f"The last sweep was {int(age.total_seconds())} seconds ago." if age > SWEPT_WITHIN else None
+    limit = max(SWEPT_WITHIN, 4 * sweeps.approvals_every())
+    return f"The last sweep was {int(age.total_seconds())} seconds ago." if age > limit else None

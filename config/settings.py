@@ -164,6 +164,9 @@ API_REQUEST_CONTEXT = ""
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "")
 API_SEND_TASK = "config.celery.send" if CELERY_BROKER_URL else "apps.api.tasks.in_thread"
 
+# How often the sweeps look after the approvals: what is past its time ends, and what nobody started is sent again.
+API_APPROVALS_SWEEP_SECONDS = env.number("API_APPROVALS_SWEEP_SECONDS", default=15, minimum=1)
+
 # Events for the sockets. One process hands them over in memory; several meet in Redis, by publish and subscribe.
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": {

@@ -110,6 +110,22 @@ def start_program(process_environment: dict[str, str]) -> Iterator[Callable[...,
         program.remove()
 
 
+@pytest.fixture
+def start_tasks(process_environment: dict[str, str]) -> Iterator[Callable[..., services.Tasks]]:
+    """Start Celery's "worker" or "beat" on the test database; more environment by keyword."""
+    started: list[services.Tasks] = []
+
+    def start(role: str, **environment: str) -> services.Tasks:
+        process = services.Tasks(role, {**process_environment, **environment})
+        started.append(process)
+        process.start()
+        return process
+
+    yield start
+    for process in started:
+        process.remove()
+
+
 def _private(service: services.Redis | services.Postgres) -> Generator[Any]:
     try:
         service.start()

@@ -266,6 +266,30 @@ class Program(Service):
         return (self.folder / "server.log").read_text()
 
 
+class Tasks(Service):
+    """A process of Celery's: the "worker", which answers once it is ready, or "beat", whose schedule file is in its folder."""
+
+    name = "Celery"
+
+    def __init__(self, role: str, environment: Mapping[str, str]) -> None:
+        super().__init__()
+        self.role = role
+        self.environment = environment
+
+    def command(self) -> list[str]:
+        """As an operator starts it; two at a time."""
+        program = [sys.executable, "-m", "celery", "-A", "config.celery", self.role, "--loglevel", "INFO"]
+        return [*program, *(["--concurrency", "2"] if self.role == "worker" else ["--schedule", "schedule"])]
+
+    def answers(self) -> bool:
+        """It says so."""
+        return ("beat: Starting" if self.role == "beat" else " ready.") in self.log()
+
+    def log(self) -> str:
+        """What it wrote so far."""
+        return (self.folder / "server.log").read_text()
+
+
 def _postgres(program: str) -> str:
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name == "15")
     for folder in reversed(folders):

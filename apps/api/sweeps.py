@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db import connection, connections, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -21,7 +22,6 @@ from apps.api.models import Approval, Lifesign
 log = structlog.get_logger(__name__)
 
 EVERY = timedelta(hours=1)
-APPROVALS_EVERY = timedelta(seconds=15)
 SENT_AGAIN_AFTER = timedelta(seconds=60)
 
 
@@ -101,10 +101,15 @@ def clear_inputs(*, keep_days: int) -> int:
     return over.update(arguments=None, preview=None, partial=None)
 
 
-def start(*, every: timedelta = EVERY, approvals_every: timedelta = APPROVALS_EVERY) -> threading.Event:
-    """Sweep now and at these intervals, in threads that end with the process, or once the event is set."""
+def approvals_every() -> timedelta:
+    """How often beat or the one process's timer sweeps the approvals."""
+    return timedelta(seconds=getattr(settings, "API_APPROVALS_SWEEP_SECONDS", 15))
+
+
+def start(*, every: timedelta = EVERY) -> threading.Event:
+    """Sweep now and at their intervals, in threads that end with the process, or once the event is set."""
     ended = threading.Event()
-    for function, interval in ((sweep, every), (sweep_approvals, approvals_every)):
+    for function, interval in ((sweep, every), (sweep_approvals, approvals_every())):
         arguments = [function, ended, interval]
         threading.Thread(target=_sweep_until, args=arguments, name=function.__name__, daemon=True).start()
     return ended

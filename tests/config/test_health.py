@@ -14,6 +14,7 @@ from django.utils import timezone
 from apps.api import sweeps
 from apps.api.models import Lifesign
 from tests import services
+from tests.api import brokers
 
 pytestmark = pytest.mark.sqlite
 
@@ -47,12 +48,18 @@ def test_not_ready_when_the_sweeps_do_not_run(client: Client) -> None:
 @pytest.mark.django_db
 def test_not_ready_while_the_broker_is_away(client: Client, settings: Any) -> None:
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
-    from config import celery
-
-    celery.app.conf.broker_url = celery.app.conf.broker_write_url = settings.CELERY_BROKER_URL
-    answer = client.get("/readyz")
+    with brokers.pointed_at(settings.CELERY_BROKER_URL):
+        answer = client.get("/readyz")
 
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["The broker can't be reached."])
+
+
+@pytest.mark.django_db
+def test_sweeps_that_run_seldom_are_given_the_time(client: Client, settings: Any) -> None:
+    settings.API_APPROVALS_SWEEP_SECONDS = 600
+    Lifesign.objects.update(seen_at=timezone.now() - timedelta(minutes=11))
+
+    assert client.get("/readyz").status_code == 200
 
 
 @pytest.mark.django_db
