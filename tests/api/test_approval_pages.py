@@ -19,8 +19,8 @@ from apps.api import approval_listing, approval_queue, approval_state, deciding,
 from apps.api.models import Approval, Lifesign, Vote
 from tests.accounts.factories import make_group, make_user
 from tests.api import factories
-from tests.api.shop import PERMISSION, SCOPE, Shop
-from tests.api.test_approvals import DECIDES, Prices, put, state
+from tests.api.shop import PERMISSION, SCOPE, Shop, put
+from tests.api.test_approvals import DECIDES, Prices, state
 
 pytestmark = pytest.mark.sqlite
 

@@ -17,9 +17,10 @@ from django.test import Client
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from apps.accounts.models import LiveSession, User
-from apps.api import announcing, approval_events, consumers, deciding
+from apps.api import announcing, approval_events, approval_queue, consumers, deciding
 from apps.api.models import Approval
 from config import sockets
 from tests.accounts.factories import make_user
@@ -57,7 +58,8 @@ class Socket:
         given = {"origin": HERE, "host": "testserver", "cookie": cookie, **headers}
         pairs = [(name.encode(), value.encode()) for name, value in given.items() if value]
         scope = {"type": "websocket", "path": path, "headers": pairs, "query_string": b"", "subprotocols": []}
-        self._wire = ApplicationCommunicator(sockets.application, scope)
+        wire: Any = ApplicationCommunicator  # the library has no types
+        self._wire = wire(sockets.application, scope)
 
     async def open(self) -> bool:
         await self._wire.send_input({"type": "websocket.connect"})
@@ -293,9 +295,14 @@ def test_events_from_many_threads_all_arrive(prices: Prices) -> None:
 
 def test_the_session_is_asked_once_for_many_events_and_sockets(prices: Prices, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    looker = consumers.approval_queue.looker
+    looker = approval_queue.looker
+
+    def counted(ref: object) -> Any:
+        asked.append(ref)
+        return looker(ref)
+
     monkeypatch.setattr(consumers, "FRESH_SECONDS", 60.0)
-    monkeypatch.setattr(consumers.approval_queue, "looker", lambda ref: (asked.append(ref), looker(ref))[1])
+    monkeypatch.setattr(approval_queue, "looker", counted)
     client = browser_of(prices.approver.user)
 
     async def run(socket: Socket) -> None:
@@ -394,9 +401,9 @@ def test_the_embedded_program_tells_over_a_real_socket(
     address = program.url.replace("http", "ws") + "/ws/approvals/"
     cookie = {"Cookie": f"sessionid={client.cookies['sessionid'].value}"}
     with pytest.raises(InvalidStatus) as refused:
-        connect(address, origin="https://evil.example.org", additional_headers=cookie)  # type: ignore[arg-type]
+        connect(address, origin=Origin("https://evil.example.org"), additional_headers=cookie)
     assert refused.value.response.status_code == 403
-    with connect(address, origin=program.url, additional_headers=cookie) as socket:
+    with connect(address, origin=Origin(program.url), additional_headers=cookie) as socket:
         socket.send("odd")
         assert json.loads(socket.recv(10)) == {"type": "error", "code": "validation_failed"}
         uuid = ask(program.url, machine.text)
