@@ -56,11 +56,13 @@ for _name, _function in tasks.TASKS.items():
     app.task(name=f"{PREFIX}{_name}")(_function)
 
 
-@worker_ready.connect
 def _sweep_at_start(**_: object) -> None:
     """Beat's first round of a new schedule comes after its interval, and what a stop left behind should not wait for it."""
     for name in ("sweep_approvals", "sweep"):
         send(name)
+
+
+worker_ready.connect(_sweep_at_start)
 
 
 def send(name: str, *arguments: str) -> None:

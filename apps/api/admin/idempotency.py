@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -52,7 +53,7 @@ class IdempotencyRecordAdmin(SettlingAdmin):
     actions = ("settle_as_happened", "settle_as_not_happened")
     fields = (
         "tool", "shown_state", "called_by", "shown_key", "attempt", "external", "created_at", "finished_at", "status",
-        "request_entry", "uuid",
+        "approval_link", "request_entry", "uuid",
     )  # fmt: skip
     readonly_fields = fields
 
@@ -83,6 +84,14 @@ class IdempotencyRecordAdmin(SettlingAdmin):
     def key_link(self, record: IdempotencyRecord) -> SafeString:
         """As above, in a column."""
         return self.shown_key(record) if record.is_own else history.cut(record.key, KEY_SHOWN)
+
+    @admin.display(description=_("approval"))
+    def approval_link(self, record: IdempotencyRecord) -> SafeString | str:
+        """What this call waits for, or what its answer comes from."""
+        if record.approval_id is None:
+            return self.get_empty_value_display()
+        page = reverse("admin:api_approval_change", args=[record.approval_id])
+        return format_html('<a href="{}"><code>{}</code></a>', page, record.approval_id)
 
     @admin.display(description=_("finished"), ordering="finished_at")
     def finished(self, record: IdempotencyRecord) -> SafeString | str:
