@@ -152,7 +152,7 @@ async function fetchOnce() {
     say(texts.unreachable);
   } else {
     show(await answer.text());
-    say(isLive() || failures < 2 ? "" : texts.offline);
+    say(failures < 2 ? "" : texts.offline);
   }
 }
 
@@ -177,7 +177,13 @@ function connect() {
   const opened = new WebSocket(address);
   socket = opened;
   opened.addEventListener("open", () => {
-    failures = 0;
+    // One that is closed at once was none.
+    setTimeout(() => {
+      if (socket === opened && failures > 0) {
+        failures = 0;
+        look();
+      }
+    }, 1000 * POLL_SECONDS);
     // What happened while nobody listened.
     look();
   });
