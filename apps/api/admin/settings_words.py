@@ -99,6 +99,16 @@ TIMES: Mapping[str, Words] = {
         help=_("So long the person may confirm it. After that the assistant has to propose it again."),
         unit=_("minutes"),
     ),
+    "api_approval_hours": Words(
+        label=_("What a key asks for waits for an approval for"),
+        help=_("What nobody has approved or rejected by then expires. Nothing is run."),
+        unit=_("hours"),
+    ),
+    "api_start_hours": Words(
+        label=_("What was approved must be started within"),
+        help=_("It starts at once, unless there is maintenance or no worker. After that it fails as not started."),
+        unit=_("hours"),
+    ),
     "idempotency_retention": Words(
         label=_("Outcomes of calls with an idempotency key are kept for"),
         help=_("A repeat within this time gets the first answer again and runs nothing."),
@@ -107,6 +117,11 @@ TIMES: Mapping[str, Words] = {
     "confirmation_retention": Words(
         label=_("Confirmations that are over stay listed for"),
         help=_("Used, rejected and expired ones. After that they are deleted."),
+        unit=_("days"),
+    ),
+    "approval_input_retention": Words(
+        label=_("Input and preview of an approval that ended are kept for"),
+        help=_("After that they are deleted. Who decided what, and what became of it, stays."),
         unit=_("days"),
     ),
 }
