@@ -2,24 +2,31 @@
 
 import html
 import re
+import threading
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.accounts.models import LiveSession
 from apps.activity.models import Entry
-from apps.api import approval_listing, approval_queue, approval_state, deciding, lifesigns, runs
-from apps.api.models import Approval, Lifesign, Vote
+from apps.api import approval_listing, approval_queue, approval_state, deciding, lifesigns, registry, runs
+from apps.api.models import Approval, Vote
 from tests.accounts.factories import make_group, make_user
 from tests.api import factories
+from tests.api.held import wait_until
+from tests.api.once import Gate
+from tests.api.probe import CHANGE, WRITE
 from tests.api.shop import PERMISSION, SCOPE, Shop, put
+from tests.api.test_approval_progress import make_slow
 from tests.api.test_approvals import DECIDES, Prices, state
 
 pytestmark = pytest.mark.sqlite
@@ -165,8 +172,6 @@ def test_an_odd_cursor_begins_at_the_start(prices: Prices, approver: Client, cur
 def test_a_cursor_outside_of_the_calendar_is_none() -> None:
     at = approval_listing.cursor_of(Approval(created_at=timezone.now()))
     assert approval_listing.position(at)
-    from base64 import urlsafe_b64encode
-
     for created in ("0001-01-01T00:00:00+23:59", "2026-01-01T00:00:00"):
         text = f'["{created}", "{uuid4()}"]'.encode()
         with pytest.raises(ValueError, match="cursor"):
@@ -256,24 +261,37 @@ def test_what_others_wrote_is_shown_as_text(prices: Prices, approver: Client) ->
         assert "<img" not in approver.get(address).content.decode().replace('<img src="/static', "")
 
 
-def test_a_running_one_shows_how_far_it_is_and_one_that_ended_its_result_or_reason(
-    prices: Prices, approver: Client
+@pytest.mark.alone
+def test_a_handler_that_stopped_at_40_percent_reads_40_percent_on_the_pages(
+    transactional_db: None, settings: Any, tmp_path: Path
 ) -> None:
-    approval = prices.asked(to=5)
-    prices.decide(approval)
-    Approval.objects.filter(pk=approval.pk).update(state="running", attempt=1)
-    work = approval_state.work_of(Approval.objects.get(pk=approval.pk))
-    lifesigns.begin(work)
-    lifesigns.keep(work)
-    lifesigns.report(work, {"done": 2, "total": 5, "skipped": "none"})
-    if connection.vendor == "postgresql":
-        Lifesign.objects.update(partial={"done": 2, "total": 5, "skipped": "none"})
-    text = shown(approver, page_of(approval))
-    assert "It runs now" in text
-    assert "40 %" in text
-    assert '"skipped": "none"' in text
-    assert "40 %" in shown(approver, view="running")
-    lifesigns.let_go(work)
+    settings.API_SEND_TASK = "tests.api.test_approvals.keep_task"
+    with registry.using(make_slow()):
+        gate = Gate(tmp_path)
+        machine = factories.make_machine(scopes=[WRITE], requires_approval=True)
+        asked = machine.call("slow.import", {"gate": str(gate.path)}).json()["approval_id"]
+        approval = Approval.objects.get(pk=asked)
+        client = browser_of(make_user(permissions=[CHANGE, deciding.PERMISSION]))
+        assert decide(client, approval).status_code == 302
+        worker = threading.Thread(target=run_and_close, args=[approval])
+        with gate.closed():
+            worker.start()
+            gate.wait_for("40")
+            wait_until(lambda: "40 %" in shown(client, page_of(approval)))
+            text = shown(client, page_of(approval))
+            assert ("running It runs now" in text, '"done": 2' in text) == (True, True)
+            assert "40 %" in shown(client, view="running")
+        worker.join(30)
+        text = shown(client, page_of(approval))
+        assert "done It was run" in text
+        assert '"imported": 5' in text
+
+
+def run_and_close(approval: Approval) -> None:
+    try:
+        runs.run(approval.pk)
+    finally:
+        connections.close_all()
 
 
 def test_the_result_is_shown_at_the_end(prices: Prices, approver: Client) -> None:
