@@ -78,7 +78,13 @@ def sweep_approvals(*, is_server: bool = False) -> SweptApprovals:
 
 def _ended(approval: Approval) -> bool:
     with transaction.atomic():
-        return approvals.end(approval)
+        return _is_free(approval.pk) and approvals.end(approval)
+
+
+def _is_free(uuid: UUID) -> bool:
+    """Whether nobody moves it right now. A process that was paused in the middle of a move must not hold up the other approvals."""
+    rows = Approval.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=uuid).order_by("pk")
+    return bool(rows.values_list("pk"))
 
 
 def _send_again() -> int:
@@ -88,7 +94,10 @@ def _send_again() -> int:
     found = Approval.objects.filter(waiting, state=Approval.State.APPROVED, start_before__gt=now)
     sent = 0
     for uuid in found.order_by("approved_at", "pk").values_list("pk", flat=True)[:1_000]:
-        if Approval.objects.filter(waiting, pk=uuid, state=Approval.State.APPROVED).update(sent_at=now):
+        with transaction.atomic():
+            again = Approval.objects.filter(waiting, pk=uuid, state=Approval.State.APPROVED)
+            is_mine = _is_free(uuid) and again.update(sent_at=now)
+        if is_mine:
             approval_events.approved(uuid)
             sent += 1
     return sent

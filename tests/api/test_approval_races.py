@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
@@ -254,6 +255,27 @@ def test_a_worker_that_slept_past_its_heartbeat_writes_nothing(
     assert process.wait(timeout=60) == 0
     assert (state(approval), KeyFamily.objects.count()) == (("failed", "interrupted"), before)
     assert Entry.objects.filter(action="once.counted").count() == 0
+
+
+def test_a_row_that_a_paused_process_holds_keeps_no_sweep_from_the_others(machine: Machine, postgres_url: str) -> None:
+    held = [approved(machine, hold="sent"), approved(machine, hold="run")]
+    assert approvals.start(Approval.objects.select_related("key").get(pk=held[1].pk)) is not None
+    silence(held[1])
+    late, lost = asked(machine, hold="late"), approved(machine, hold="lost")
+    Approval.objects.filter(pk=late.pk).update(expires_at=Now())
+    Approval.objects.update(sent_at=None)
+    with psycopg.connect(postgres_url) as paused:
+        paused.execute("UPDATE api_approval SET code = code WHERE uuid = ANY(%s)", [[each.pk for each in held]])
+        with ThreadPoolExecutor(1) as pool:
+            sweep = pool.submit(together, lambda: sweeps.sweep_approvals(is_server=True))
+            try:
+                (found,) = sweep.result(timeout=10)
+            finally:
+                paused.rollback()
+    assert (found.ended, found.sent) == (1, 1)
+    assert (state(late), Approval.objects.get(pk=lost.pk).sent_at is None) == (("expired", ""), False)
+    found = sweeps.sweep_approvals(is_server=True)
+    assert (found.ended, found.sent, state(held[1])) == (1, 1, ("failed", "interrupted"))
 
 
 def test_a_broker_that_lost_its_queue_loses_no_approval(machine: Machine, settings: Any, start: Start) -> None:
