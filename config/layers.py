@@ -43,7 +43,7 @@ class Mailbox:
 
 
 class OneProcessLayer:
-    """Channels' layer protocol with groups. Messages are JSON values."""
+    """What consumers use of Channels' layer protocol: groups. Messages are JSON values."""
 
     extensions = ("groups",)
 
@@ -68,13 +68,6 @@ class OneProcessLayer:
         except asyncio.CancelledError:
             self._close(channel)
             raise
-
-    async def send(self, channel: str, message: Message) -> None:
-        """To one channel; nothing when it is closed."""
-        with self._lock:
-            box = self._boxes.get(channel)
-        if box is not None:
-            box.put(message)
 
     async def group_add(self, group: str, channel: str) -> None:
         """The channel gets what is sent to the group from now on."""

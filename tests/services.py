@@ -229,7 +229,7 @@ class Postgres(Service):
 
 
 class Program(Service):
-    """The program itself behind one of its servers: "uvicorn" as `make run` has it, "granian" as production has it."""
+    """The program itself behind a server: "uvicorn" as `make run` has it; as production has them, "granian" and, for sockets, "asgi"."""
 
     name = "Tollhouse"
 
@@ -252,6 +252,9 @@ class Program(Service):
                 options = ["--interface", "wsgi", "--workers", "1", "--blocking-threads", "8", "--no-ws"]
                 program = [sys.executable, "-m", "granian", "--host", "127.0.0.1", "--port", str(self.port)]
                 return [*program, *options, "config.wsgi:application"]
+            case "asgi":
+                options = ["--port", str(self.port), "--lifespan", "off", "--no-server-header", "--no-proxy-headers"]
+                return [sys.executable, "-m", "uvicorn", *options, "config.asgi:application"]
             case _:
                 raise ValueError(self.server)
 
@@ -271,14 +274,15 @@ class Tasks(Service):
 
     name = "Celery"
 
-    def __init__(self, role: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, role: str, environment: Mapping[str, str], *, application: str = "config.celery") -> None:
         super().__init__()
         self.role = role
+        self.application = application
         self.environment = environment
 
     def command(self) -> list[str]:
         """As an operator starts it; two at a time."""
-        program = [sys.executable, "-m", "celery", "-A", "config.celery", self.role, "--loglevel", "INFO"]
+        program = [sys.executable, "-m", "celery", "-A", self.application, self.role, "--loglevel", "INFO"]
         return [*program, *(["--concurrency", "2"] if self.role == "worker" else ["--schedule", "schedule"])]
 
     def answers(self) -> bool:

@@ -3,6 +3,8 @@
 
 const POLL_SECONDS = 5;
 const LONGEST_WAIT = 30;
+// Milliseconds from one look to the next, however many events come.
+const GAP = 250;
 const OVER = 4401;
 const FORBIDDEN = 4403;
 const TOO_MANY = 4429;
@@ -128,8 +130,9 @@ async function look() {
     say(texts.unreachable);
   }
   isFetching = false;
-  if (isWanted) {
-    look();
+  if (isWanted && !isOver) {
+    clearTimeout(timer);
+    timer = setTimeout(look, GAP);
   } else {
     waitForNext();
   }
@@ -288,7 +291,11 @@ addEventListener("pageshow", (event) => {
     wake();
   }
 });
-addEventListener("pagehide", () => socket?.close());
+addEventListener("pagehide", () => {
+  const left = socket;
+  socket = null;
+  left?.close();
+});
 addEventListener("online", wake);
 document.addEventListener("visibilitychange", wake);
 setInterval(count, 1000);

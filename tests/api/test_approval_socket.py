@@ -417,6 +417,22 @@ def test_the_embedded_program_tells_over_a_real_socket(
     assert closed.value.rcvd.code == 4401
 
 
+def test_in_production_one_process_answers_and_another_tells(
+    prices: Prices, start_program: Callable[..., Any], settings: Any, redis_url: str
+) -> None:
+    make_category(slug="lamps")
+    client = browser_of(make_user(permissions=[*DECIDES, "catalogue.add_product"]))
+    machine = factories.make_machine(scopes=["catalogue:write"], requires_approval=True)
+    answering, telling = start_program("granian"), start_program("asgi")
+    address = telling.url.replace("http", "ws") + "/ws/approvals/"
+    cookie = {"Cookie": f"sessionid={client.cookies['sessionid'].value}"}
+    with connect(address, origin=Origin(HERE), additional_headers=cookie) as socket:
+        socket.send("odd")
+        assert json.loads(socket.recv(10)) == {"type": "error", "code": "validation_failed"}
+        uuid = ask(answering.url, machine.text)
+        assert json.loads(socket.recv(10)) == changed(uuid)
+
+
 def ask(url: str, key: str | None) -> UUID:
     """A machine asks over HTTP for a price of its own."""
     body = {"sku": f"NEW-{uuid4().hex[:8]}".upper(), "name": "New", "category": "lamps", "price": "1.00"}
