@@ -390,6 +390,23 @@ def test_a_redis_that_is_away_or_silent_neither_fails_nor_delays_who_asks(
     assert sent.wait(20)  # what could not be sent is sent when it is back
 
 
+def test_what_can_not_be_sent_is_given_up_in_the_end(
+    prices: Prices, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CHANNEL_LAYERS = {"default": {**REDIS, "CONFIG": {"hosts": ["redis://127.0.0.1:1"]}}}
+    monkeypatch.setattr(announcing, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(announcing, "KEPT_SECONDS", 0.1)
+    prices.asked(to=5)
+    announcing._announcer.flush(20)
+    assert announcing._announcer._noted == {}
+
+
+def test_a_host_without_a_layer_asks_and_decides_without_one(prices: Prices, settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {}
+    assert prices.decide(prices.asked(to=5)) == "approved"
+    assert announcing._announcer._noted == {}
+
+
 def test_the_embedded_program_tells_over_a_real_socket(
     prices: Prices, start_program: Callable[..., Any], settings: Any
 ) -> None:
