@@ -61,6 +61,7 @@ class Standing:
         self._ref, self._lock = ref, asyncio.Lock()
         self._found: Session | Refused = "session_gone"
         self._asked_at = float("-inf")
+        self._is_visible: dict[UUID, bool] = {}
 
     async def now(self) -> Session | Refused:
         """As of this moment, or of a second ago."""
@@ -68,8 +69,17 @@ class Standing:
             if time.monotonic() - self._asked_at >= FRESH_SECONDS:
                 asked_at = time.monotonic()
                 self._found = await in_thread(approval_queue.looker, self._ref)
-                self._asked_at = asked_at
+                self._asked_at, self._is_visible = asked_at, {}
             return self._found
+
+    async def visible(self, scope: people.Scope, uuids: set[UUID]) -> list[UUID]:
+        """Those of them that the person may look at. Many sockets of one session ask for the same ones at the same time."""
+        async with self._lock:
+            unknown = uuids - self._is_visible.keys()
+            if unknown:
+                found = await in_thread(approval_queue.visible, scope, unknown)
+                self._is_visible.update({uuid: uuid in found for uuid in unknown})
+            return [uuid for uuid in uuids if self._is_visible[uuid]]
 
 
 # By loop as well: a lock belongs to one.
@@ -164,7 +174,7 @@ class ApprovalEvents(AsyncWebsocketConsumer):  # type: ignore[misc]  # the libra
         scope = await self._scope(standing)
         if not changed:
             return
-        for uuid in await in_thread(approval_queue.visible, scope, changed):
+        for uuid in await standing.visible(scope, changed):
             await self._say({"type": "approval_changed", "approval": str(uuid)})
 
     async def _scope(self, standing: Standing) -> people.Scope:
