@@ -48,6 +48,8 @@ def main() -> dict[str, Any]:
     seen["not_there"] = client.get(f"{LIST}{uuid4()}/revoke/").status_code
     seen["owners"] = sorted(set(ApiKey.objects.values_list("owner", flat=True)))
     seen["actors"] = sorted(set(Entry.objects.values_list("actor_uuid", flat=True)))
+    # Its people have no sessions: nobody decides.
+    seen["approvals"] = [client.get(f"/approvals/{rest}").status_code for rest in ("", f"{uuid4()}/")]
     seen["visitor"] = Client().get(LIST).status_code
     return seen
 

@@ -82,6 +82,7 @@ def test_people_with_another_user_model_make_rotate_and_revoke_keys_of_their_own
         "not_there": 404,
         "owners": [1],
         "actors": ["1"],
+        "approvals": [403, 403],
         "visitor": 302,
     }
 
