@@ -27,9 +27,9 @@ app = Celery("tollhouse", broker=settings.CELERY_BROKER_URL or "memory://")
 app.conf.update(
     accept_content=["json"],
     task_ignore_result=True,
-    # A worker that dies leaves its message to another one; who comes second finds the approval taken (AP-6).
-    task_acks_late=True,
-    task_reject_on_worker_lost=True,
+    # Taken off the queue before it runs: a broker that restarts meanwhile finds nothing of it to hand out again (and no worker ends over
+    # that). What a dying worker had not started is sent again by the sweeps, and what it had started is interrupted (AP-6).
+    task_acks_late=False,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     # A worker waits for a broker that is away, however long.

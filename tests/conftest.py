@@ -115,8 +115,8 @@ def start_tasks(process_environment: dict[str, str]) -> Iterator[Callable[..., s
     """Start Celery's "worker" or "beat" on the test database; more environment by keyword."""
     started: list[services.Tasks] = []
 
-    def start(role: str, **environment: str) -> services.Tasks:
-        process = services.Tasks(role, {**process_environment, **environment})
+    def start(role: str, *, application: str = "config.celery", **environment: str) -> services.Tasks:
+        process = services.Tasks(role, {**process_environment, **environment}, application=application)
         started.append(process)
         process.start()
         return process

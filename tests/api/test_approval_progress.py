@@ -11,15 +11,11 @@ import pytest
 from django.db import connection
 
 from apps.api import (
-    Context,
-    Module,
-    ToolError,
     approval_listing,
     approval_state,
     approvals,
     guard,
     lifesigns,
-    preview,
     registry,
     runs,
 )
@@ -27,48 +23,12 @@ from apps.api.models import Approval, KeyFamily, Lifesign
 from tests.api import factories
 from tests.api.factories import Machine
 from tests.api.held import wait_until
-from tests.api.once import Gate, stand_at
-from tests.api.probe import CHANGE, WRITE
+from tests.api.once import Gate
+from tests.api.probe import WRITE
+from tests.api.slow import REPORTS, make_slow
 from tests.api.test_approval_races import decide, make_approver
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.alone]
-
-# What the tool `slow.import` reports, by name.
-REPORTS: dict[str, Any] = {
-    "no form": object(),
-    "not a number": float("nan"),
-    "too large": "x" * (1024 * 1024 + 1),
-    "a NUL": {"name": "a\x00b"},
-}
-
-
-def make_slow() -> Module:
-    """`slow.import` writes, reports 40 %, stops at the gate, and goes on to the end."""
-    module = Module(key="slow", name="Slow", problems={"slow_refused": (409, "Refused")})
-
-    @module.tool("slow.import", scope=WRITE, permission=CHANGE)
-    def work(ctx: Context, *, gate: str = "", odd: str = "", many: int = 0, end: str = "") -> dict[str, Any]:
-        """Writes a row for each step."""
-        KeyFamily.objects.create()
-        if odd:
-            ctx.progress(REPORTS[odd])
-        ctx.progress({"done": 2, "total": 5, "names": ["Aé"]})
-        stand_at(gate, "40", "40")
-        for number in range(many):
-            ctx.progress({"done": number, "total": many})
-        ctx.progress({"done": 4, "total": 5, "names": ["Aé", "B"]})
-        if end == "refuse":
-            raise ToolError("slow_refused", "Refused.")
-        if end == "break":
-            raise RuntimeError("broken")
-        return {"imported": 5}
-
-    @work.preview
-    def preview_work(ctx: Context, *, gate: str = "", odd: str = "", many: int = 0, end: str = "") -> Any:
-        ctx.progress(0.9)
-        return preview("Import."), "always the same"
-
-    return module
 
 
 @pytest.fixture

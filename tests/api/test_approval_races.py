@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 from apps.activity.models import Entry
 from apps.api import approval_listing, approvals, deciding, registry, runs, sweeps
 from apps.api.deciding import Decision
-from apps.api.models import Approval, KeyFamily, Lifesign, Vote
+from apps.api.models import ApiKey, Approval, KeyFamily, Lifesign, Vote
 from apps.api.problems import Problem
 from tests.api import factories, once
 from tests.api.factories import Machine
@@ -98,7 +98,7 @@ def test_20_parallel_repeats_of_one_operation_are_one_approval(machine: Machine)
 
 def test_two_last_votes_at_the_same_instant_approve_and_never_leave_it_pending(machine: Machine) -> None:
     first, second = make_approver(), make_approver()
-    factories.ApiKey.objects.update(approvers_needed=2)
+    ApiKey.objects.update(approvers_needed=2)
     for number in range(40):
         approval = asked(machine, fail=str(number))
         found = together(lambda it=approval: decide(first, it), lambda it=approval: decide(second, it))  # type: ignore[misc]
@@ -109,7 +109,7 @@ def test_two_last_votes_at_the_same_instant_approve_and_never_leave_it_pending(m
 
 def test_a_click_twice_is_one_vote(machine: Machine) -> None:
     approver, approval = make_approver(), asked(machine)
-    factories.ApiKey.objects.update(approvers_needed=2)
+    ApiKey.objects.update(approvers_needed=2)
     Approval.objects.update(approvals_needed=2)
     assert Counter(together(*[lambda: decide(approver, approval)] * 6)) == {"pending": 1, "not_pending": 5}
     assert (Approval.objects.get().approvals, Vote.objects.count()) == (1, 1)
@@ -121,8 +121,9 @@ def test_a_yes_and_a_no_at_once_are_one_decision(machine: Machine) -> None:
         approval = asked(machine, fail=str(number))
         yes, no = make_approver(), make_approver()
         found = together(
-            lambda who=yes, it=approval: decide(who, it), lambda who=no, it=approval: decide(who, it, approve=False)
-        )  # type: ignore[misc]
+            lambda who=yes, it=approval: decide(who, it),  # type: ignore[misc]
+            lambda who=no, it=approval: decide(who, it, approve=False),  # type: ignore[misc]
+        )
         assert sorted(found)[-1] in ("not_pending", "rejected")
         assert Counter(found)["not_pending"] == 1
         assert state(approval)[0] in found

@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +12,19 @@ import redis
 from django.db import connection
 from django.utils import timezone
 
-from apps.api.models import Approval
+from apps.api import registry
+from apps.api.models import Approval, KeyFamily
 from apps.catalogue.models import Product
 from tests import services
 from tests.api import brokers, factories
 from tests.api.factories import Machine
 from tests.api.held import wait_until
+from tests.api.once import Gate
 from tests.api.person import make_person
-from tests.api.test_approval_races import decide, state
+from tests.api.probe import WRITE
+from tests.api.slow import make_slow
+from tests.api.test_approval_progress import described
+from tests.api.test_approval_races import decide, make_approver, silence, state
 from tests.catalogue.factories import make_product
 
 pytestmark = pytest.mark.alone
@@ -119,6 +125,49 @@ def test_beat_and_a_worker_move_what_is_stuck_and_run_what_is_sent_once(
     wait_until(lambda: (state(lost), state(pending)) == (("done", ""), ("expired", "")))
     assert stock(product) == 17
     assert "Traceback" not in worker.log()
+
+
+def test_a_celery_worker_that_is_killed_at_40_percent_leaves_nothing_and_another_runs_on_while_the_broker_restarts(
+    postgres_url: str,
+    settings: Any,
+    tmp_path: Path,
+    redis_server: services.Redis,
+    start_tasks: Callable[..., services.Tasks],
+) -> None:
+    settings.API_SEND_TASK = "config.celery.send"
+    environment = {"CELERY_BROKER_URL": redis_server.url}
+    gate = Gate(tmp_path)
+    with registry.using(make_slow()), brokers.pointed_at(redis_server.url):
+        machine = factories.make_machine(scopes=[WRITE], requires_approval=True)
+
+        def approved(**body: Any) -> Approval:
+            answer = machine.call("slow.import", body)
+            approval = Approval.objects.get(pk=answer.json()["approval_id"])
+            assert decide(make_approver(), approval) == "approved"
+            return approval
+
+        first = start_tasks("worker", application="tests.api.slow_celery", **environment)
+        with gate.closed():
+            killed = approved(gate=str(gate.path))
+            gate.wait_for("40")
+            wait_until(lambda: described(killed)["progress"] == 0.4)
+            first.kill()
+        silence(killed)
+        before = KeyFamily.objects.count()
+        start_tasks("worker", application="tests.api.slow_celery", **environment)
+        wait_until(lambda: state(killed) == ("failed", "interrupted"))
+        assert described(killed)["partial"]["done"] == 2
+
+        Path(f"{gate.path}.40").unlink()
+        with gate.closed():
+            held = approved(gate=str(gate.path), many=1)
+            gate.wait_for("40")
+            redis_server.kill()
+            redis_server.start()
+        wait_until(lambda: state(held) == ("done", ""))
+        sent = approved(many=2)
+        wait_until(lambda: state(sent) == ("done", ""))
+    assert KeyFamily.objects.count() == before + 2
 
 
 def test_a_failing_check_stops_a_worker_and_beat_before_their_first_task(
