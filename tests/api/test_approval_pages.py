@@ -26,7 +26,7 @@ from tests.api.held import wait_until
 from tests.api.once import Gate
 from tests.api.probe import CHANGE, WRITE
 from tests.api.shop import PERMISSION, SCOPE, Shop, put
-from tests.api.test_approval_progress import make_slow
+from tests.api.slow import make_slow
 from tests.api.test_approvals import DECIDES, Prices, state
 
 pytestmark = pytest.mark.sqlite
