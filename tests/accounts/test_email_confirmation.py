@@ -1,5 +1,6 @@
 """The gate of an unconfirmed address: what it lets see, the mail, and the link that confirms (PS-1, PS-3)."""
 
+import re
 from typing import Any
 
 import pytest
@@ -242,14 +243,37 @@ def test_an_operator_who_changes_the_address_makes_it_unconfirmed(
 ) -> None:
     user = make_user(email="ada@example.org", email_confirmed_at=timezone.now())
     client.force_login(make_owner())
-    page = client.get(f"/admin/accounts/user/{user.pk}/change/")
-    form = page.context["adminform"].form
-    at = "2030-01-01" if set_anew else str(user.email_confirmed_at)[:10]
-    data = {
-        "email": email,
-        "email_confirmed_at_0": at,
-        "email_confirmed_at_1": f"{form.initial['email_confirmed_at']:%H:%M:%S}",
-        "is_active": "on",
-    }
+    data = _shown(client, user) | {"email": email}
+    if set_anew:
+        data["email_confirmed_at_0"] = "2030-01-01"
     assert client.post(f"/admin/accounts/user/{user.pk}/change/", data).status_code == 302
     assert (_confirmed(user), user.email) == (confirmed, email.lower())
+
+
+def test_a_page_of_an_operator_does_not_undo_what_the_person_did_meanwhile(client: Client) -> None:
+    user = make_user()
+    client.force_login(make_owner())
+    data = _shown(client, user) | {"name": "Ada"}
+    confirming.confirm(user, now=timezone.now())
+    User.objects.filter(pk=user.pk).update(referral_code="SPRING2026")
+    assert client.post(f"/admin/accounts/user/{user.pk}/change/", data).status_code == 302
+    assert (_confirmed(user), user.referral_code, user.name) == (True, "SPRING2026", "Ada")
+
+
+def test_an_operator_can_take_a_confirmation_and_a_code_back(client: Client) -> None:
+    user = make_user(email_confirmed_at=timezone.now(), referral_code="SPRING2026")
+    client.force_login(make_owner())
+    data = _shown(client, user) | {"email_confirmed_at_0": "", "email_confirmed_at_1": "", "referral_code": ""}
+    assert client.post(f"/admin/accounts/user/{user.pk}/change/", data).status_code == 302
+    assert (_confirmed(user), user.referral_code) == (False, "")
+
+
+def _shown(client: Client, user: User) -> dict[str, str]:
+    """What the browser would send from the person's admin page as it is now."""
+    page = client.get(f"/admin/accounts/user/{user.pk}/change/").content.decode()
+    sent = {}
+    for tag in re.findall(r"<input[^>]*>", page):
+        found = dict(re.findall(r'(\w+)="([^"]*)"', tag))
+        if "name" in found and (found.get("type") != "checkbox" or " checked" in tag):
+            sent[found["name"]] = found.get("value", "on" if found.get("type") == "checkbox" else "")
+    return {name: text for name, text in sent.items() if not name.startswith("_")}
