@@ -31,7 +31,7 @@ def required() -> None:
 @pytest.fixture
 def user(client: Client) -> User:
     """Somebody unconfirmed, signed in."""
-    user = make_user(email="ada@example.org", password=PASSWORD)
+    user = make_user(email="member@example.org", password=PASSWORD)
     client.force_login(user)
     return user
 
@@ -54,7 +54,7 @@ def _entries() -> int:
 def test_every_page_leads_to_the_one_that_mends_it(client: Client, path: str) -> None:
     assert client.get(path).headers["Location"] == f"{GATE}?next={path}"
     page = client.get(GATE)
-    assert (page.status_code, "ada@example.org" in page.content.decode()) == (200, True)
+    assert (page.status_code, "member@example.org" in page.content.decode()) == (200, True)
 
 
 @pytest.mark.usefixtures("required")
@@ -131,9 +131,9 @@ def test_a_blocked_person_is_signed_out_before_any_gate(client: Client, user: Us
 @pytest.mark.usefixtures("required")
 def test_the_button_sends_a_mail_whose_link_confirms(client: Client, user: User) -> None:
     page = client.post(f"{GATE}?next=/who-async/", follow=True)
-    assert "A mail is on its way to ada@example.org" in page.content.decode()
+    assert "A mail is on its way to member@example.org" in page.content.decode()
     (mail,) = mailbox.sent()
-    assert (mail.to, "http://testserver/account/e-mail/" in mail.body) == (["ada@example.org"], True)
+    assert (mail.to, "http://testserver/account/e-mail/" in mail.body) == (["member@example.org"], True)
     assert client.post(mailbox.link()).headers["Location"] == "/"
     assert (_confirmed(user), client.get(f"{GATE}?next=/who-async/").headers["Location"]) == (True, "/who-async/")
 
@@ -144,7 +144,7 @@ def test_the_link_confirms_by_a_click_on_its_page_alone(client: Client, user: Us
     assert "no-store" in page.headers["Cache-Control"]
     client.post(_link(user))
     entry = Entry.objects.get(action="account.email_confirmed")
-    assert (_confirmed(user), entry.actor_uuid, entry.target) == (True, str(user.pk), "ada@example.org")
+    assert (_confirmed(user), entry.actor_uuid, entry.target) == (True, str(user.pk), "member@example.org")
 
 
 def test_the_link_works_in_a_browser_that_is_not_signed_in(user: User) -> None:
@@ -233,15 +233,15 @@ def test_of_two_clicks_at_once_one_confirms() -> None:
     [
         ("bea@example.org", False, False),
         ("bea@example.org", True, True),
-        ("ADA@example.org", False, True),
-        ("ada@example.org", False, True),
+        ("MEMBER@example.org", False, True),
+        ("member@example.org", False, True),
     ],
     ids=["another address", "vouched for", "another spelling", "the same"],
 )
 def test_an_operator_who_changes_the_address_makes_it_unconfirmed(
     client: Client, email: str, set_anew: bool, confirmed: bool
 ) -> None:
-    user = make_user(email="ada@example.org", email_confirmed_at=timezone.now())
+    user = make_user(email="member@example.org", email_confirmed_at=timezone.now())
     client.force_login(make_owner())
     data = _shown(client, user) | {"email": email}
     if set_anew:
@@ -253,11 +253,11 @@ def test_an_operator_who_changes_the_address_makes_it_unconfirmed(
 def test_a_page_of_an_operator_does_not_undo_what_the_person_did_meanwhile(client: Client) -> None:
     user = make_user()
     client.force_login(make_owner())
-    data = _shown(client, user) | {"name": "Ada"}
+    data = _shown(client, user) | {"name": "Member"}
     confirming.confirm(user, now=timezone.now())
     User.objects.filter(pk=user.pk).update(referral_code="SPRING2026")
     assert client.post(f"/admin/accounts/user/{user.pk}/change/", data).status_code == 302
-    assert (_confirmed(user), user.referral_code, user.name) == (True, "SPRING2026", "Ada")
+    assert (_confirmed(user), user.referral_code, user.name) == (True, "SPRING2026", "Member")
 
 
 def test_an_operator_can_take_a_confirmation_and_a_code_back(client: Client) -> None:
