@@ -47,6 +47,7 @@ def owner_sql(vendor: str, owner: str) -> str | None:
             f"'email', person.{_column(User, 'email')}",
             f"'name', person.{_column(User, 'name')}",
             f"'is_active', person.{_column(User, 'is_active')}",
+            f"'is_staff', person.{_column(User, 'is_staff')}",
             f"'is_superuser', person.{_column(User, 'is_superuser')}",
             f"'email_confirmed', person.{_column(User, 'email_confirmed_at')} IS NOT NULL",
             f"'referral_given', person.{_column(User, 'referral_code')} <> ''",
@@ -94,6 +95,21 @@ def acts_as_role(request: HttpRequest) -> bool:
     """Whether the session of this request acts as one of the person's roles."""
     session = request.user.live_session if isinstance(request.user, User) else None
     return session is not None and session.acting_role_id is not None
+
+
+def holds(request: HttpRequest) -> bool:
+    """Whether the session of this request is still as it was when the request began; in a transaction it stays so to its end."""
+    session = request.user.live_session if isinstance(request.user, User) else None
+    if session is None:
+        return False
+    rows = LiveSession.objects.filter(
+        pk=session.pk,
+        acting_role=session.acting_role_id,
+        impersonator=session.impersonator_id,
+        ended_at=None,
+        expires_at__gt=timezone.now(),
+    )
+    return rows.select_for_update(no_key=True).first() is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +164,10 @@ def _uuid(value: Any) -> UUID:
 def _may_go_on(impersonator: UUID, facts: Mapping[str, Any]) -> bool:
     person = User.objects.filter(pk=impersonator).first()
     return person is not None and impersonation.may_go_on(
-        person, is_superuser=bool(facts["is_superuser"]), permissions=facts["permissions"] or ()
+        person,
+        is_staff=bool(facts["is_staff"]),
+        is_superuser=bool(facts["is_superuser"]),
+        permissions=facts["permissions"] or (),
     )
 
 
@@ -185,6 +204,7 @@ def _facts(owner_id: Any) -> dict[str, Any] | None:
         "email": user.email,
         "name": user.name,
         "is_active": user.is_active,
+        "is_staff": user.is_staff,
         "is_superuser": user.is_superuser,
         "email_confirmed": user.email_confirmed_at is not None,
         "referral_given": user.referral_code != "",

@@ -57,6 +57,9 @@ class People(Protocol):
     def session(self, ref: object, switches: "Switches") -> Session | Refused:
         """What the reference stands for at this moment, or the reason why it may not act. Never raises for an odd reference."""
 
+    def holds(self, request: HttpRequest) -> bool:
+        """Whether the session of this request still is what it was when the request began; asked in a transaction, to its end."""
+
     def is_impersonated(self, request: HttpRequest) -> bool:
         """Whether somebody looks at the site as the person of this request (PS-6)."""
 
@@ -83,6 +86,9 @@ class DefaultPeople:
 
     def session(self, ref: object, switches: "Switches") -> Session | Refused:
         return "session_gone"
+
+    def holds(self, request: HttpRequest) -> bool:
+        return True
 
     def is_impersonated(self, request: HttpRequest) -> bool:
         return False
