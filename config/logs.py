@@ -15,9 +15,19 @@ import structlog
 _KEY = r"th_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}"
 _HEADER = r"""(authorization(?:\\*["']\s*[:,=]|[:=])\s*b?\\*["']?)[^"'\\\r\n]+"""
 # The tokens in the links of our mails.
-_LINK = r"(/password/reset/[^/\s]+/|/account/e-mail/)(?!set-password\b)[\w.:-]+"
+_SLASH = "(?:/|%2F)"
+_LINK = rf"({_SLASH}password{_SLASH}reset{_SLASH}[^/%\s]+{_SLASH}|{_SLASH}account{_SLASH}e-mail{_SLASH})(?!set-password\b)[\w.:%-]+"
 _SECRET = re.compile(f"{_HEADER}|(\\bbearer\\s+)[^\\s\"'\\\\,;)]+|{_KEY}|{_LINK}", re.IGNORECASE)
-_SIGNS = ("th_live_", "th_test_", "authorization", "bearer", "/password/reset/", "/account/e-mail/")
+_SIGNS = (
+    "th_live_",
+    "th_test_",
+    "authorization",
+    "bearer",
+    "password/reset/",
+    "account/e-mail/",
+    "%2freset%2f",
+    "e-mail%2f",
+)
 REDACTED = "[redacted]"
 
 # Loggers of the servers: they set handlers of their own, past the redaction.

@@ -2,14 +2,13 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import RedirectView
 
-from config import health, metrics
+from config import health, home, metrics
 
 urlpatterns = [
     # First, since they are called most.
     path("", include("apps.api.urls")),
-    path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
+    path("", home.home, name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
@@ -56,6 +57,9 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> User | None:
         person = super().get_object(request, object_id, from_field)
+        if person is not None and request.method == "POST" and transaction.get_connection().in_atomic_block:
+            # The whole row is written back: what changes between the look and the save would be undone.
+            person = User.objects.select_for_update().get(pk=person.pk)
         if person is not None and isinstance(request.user, User):
             person.changed_by, person.changed_in = request.user, request
         return person
@@ -66,11 +70,26 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
             context["may_impersonate"] = impersonation.may_start(hijacker=operator, hijacked=person)
         return super().render_change_form(request, context, *args, **kwargs)
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """An owner is changed by owners alone: whoever may set their password would be one."""
+        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """As above."""
+        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Rights are given by owners: nobody gives themselves more than they have."""
+        fields = super().get_readonly_fields(request, obj)
+        return fields if _is_owner(request) else (*fields, "is_staff", "is_superuser", "groups", "user_permissions")
+
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         # One's own is changed on the page that asks for the old one, and that keeps the session.
-        if id == str(request.user.pk):
+        person = self.get_object(request, unquote(id))
+        if person is not None and person.pk == request.user.pk:
             return HttpResponseRedirect(reverse("admin:password_change"))
-        return super().user_change_password(request, id, form_url)
+        with transaction.atomic():
+            return super().user_change_password(request, id, form_url)
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
@@ -78,6 +97,14 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in the stubs 
         # Nobody may delete a session by itself, but a person goes with theirs.
         listed, counts, forbidden, protected = super().get_deleted_objects(objs, request)
         return listed, counts, forbidden - {LiveSession._meta.verbose_name}, protected
+
+
+def _is_owner(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
+def _may_touch(request: HttpRequest, person: Any) -> bool:
+    return _is_owner(request) or not getattr(person, "is_superuser", False)
 
 
 admin.site.unregister(Group)

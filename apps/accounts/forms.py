@@ -58,10 +58,26 @@ class PersonChangeForm(UserChangeForm):  # type: ignore[type-arg]  # generic in 
         fields = "__all__"
         field_classes: ClassVar[dict[str, Any]] = {}
 
+    # What the person may set meanwhile, by a link or a code, and what another operator may: an open page is not to undo it.
+    KEPT = ("email_confirmed_at", "referral_code", "email", "is_active", "is_staff", "is_superuser")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in self.fields.keys() & set(self.KEPT):
+            self.fields[name].show_hidden_initial = True
+
     def clean(self) -> dict[str, Any] | None:
         """Another address is not confirmed, unless the operator says so in the same form."""
         cleaned = super().clean() or self.cleaned_data
+        for name in cleaned.keys() & set(self.KEPT) - set(self.changed_data):
+            if self._was_shown(name):
+                cleaned[name] = getattr(self.instance, name)
         email = str(cleaned.get("email", "")).lower()
         if email != self.instance.email and "email_confirmed_at" not in self.changed_data:
             cleaned["email_confirmed_at"] = None
         return cleaned
+
+    def _was_shown(self, name: str) -> bool:
+        """The form says what the page showed: whoever sends none means what they send."""
+        widget = self.fields[name].hidden_widget()
+        return not widget.value_omitted_from_data(self.data, self.files, self.add_initial_prefix(name))

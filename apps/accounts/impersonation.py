@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from hijack.signals import hijack_ended, hijack_started
 
-from apps.accounts import address, sessions
+from apps.accounts import address, gate_middleware, sessions
 from apps.accounts.models import LiveSession, User
 from apps.activity import actions, log
 
@@ -42,12 +42,14 @@ def may_start(*, hijacker: User, hijacked: User) -> bool:
     return hijacked != hijacker and hijacked.is_active and _may_look_as(hijacker, hijacked)
 
 
-def may_go_on(impersonator: User, *, is_superuser: bool, permissions: Collection[str]) -> bool:
-    """Whether they may look as a person with these rights now. Blocked or demoted, or of lesser rights, they may not.
+def may_go_on(impersonator: User, *, is_staff: bool, is_superuser: bool, permissions: Collection[str]) -> bool:
+    """Whether they may look as a person with these rights now. Behind a gate, demoted or of lesser rights, they may not.
 
-    An impersonation only reads, but nobody is to read what their own rights keep from them.
+    An impersonation only reads, but nobody is to read what their own rights keep from them. Staff are for staff only.
     """
-    if not impersonator.is_active or not impersonator.has_perm(PERMISSION):
+    if gate_middleware.refused(impersonator) is not None or not impersonator.has_perm(PERMISSION):
+        return False
+    if is_staff and not impersonator.is_staff:
         return False
     return impersonator.is_superuser or (not is_superuser and impersonator.get_all_permissions() >= set(permissions))
 
@@ -62,10 +64,8 @@ def goes_on(session: LiveSession, person: User, *, now: datetime) -> bool:
 
 
 def _may_look_as(impersonator: User, person: User) -> bool:
-    if person.is_staff and not impersonator.is_staff:
-        return False
     permissions = () if person.is_superuser else person.get_all_permissions()
-    return may_go_on(impersonator, is_superuser=person.is_superuser, permissions=permissions)
+    return may_go_on(impersonator, is_staff=person.is_staff, is_superuser=person.is_superuser, permissions=permissions)
 
 
 @receiver(hijack_started)

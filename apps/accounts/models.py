@@ -5,6 +5,8 @@ import uuid
 from datetime import datetime
 from typing import Any, ClassVar
 
+from asgiref.sync import sync_to_async
+from django.contrib.auth import hashers
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import Group, PermissionsMixin
 from django.db import models, transaction
@@ -102,6 +104,24 @@ class User(AbstractBaseUser, PermissionsMixin):
     def set_unusable_password(self) -> None:
         super().set_unusable_password()
         self._password = ""  # as a new one: what follows is the same
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """Django's, but a hash that is due for an upgrade is replaced by one conditional update: a password that was changed at this moment
+        stays, and an old one never comes back."""
+        return hashers.check_password(raw_password, self.password, self._upgrade)
+
+    async def acheck_password(self, raw_password: str | None) -> bool:
+        """The same."""
+        return await sync_to_async(self.check_password)(raw_password)
+
+    def _upgrade(self, raw: str) -> None:
+        seen, new = self.password, hashers.make_password(raw)
+        rows = User.objects.filter(pk=self.pk)
+        if not rows.filter(password=seen).update(password=new):
+            # Another sign-in was faster with the same one, or the password is another one now: then `sessions.start` refuses.
+            now = rows.values_list("password", flat=True).first()
+            new = now if now and hashers.check_password(raw, now) else seen
+        self.password = new
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         # What follows a new password (apps.accounts.passwords) is saved with it or not at all.

@@ -99,8 +99,10 @@ def delete(role: Group, *, by: log.Actor, request: HttpRequest | None = None) ->
 def _held(ref: SessionRef, role: int) -> Group:
     """The role, when this person holds it; both rows stay locked, so that it can't be taken away meanwhile."""
     group = Group.objects.select_for_update(no_key=True).filter(pk=role).first()
+    if group is None:
+        raise NotHeld
     member = MEMBERSHIP.objects.select_for_update(no_key=True).filter(user=ref.user_uuid, group=role).first()
-    if group is None or member is None:
+    if member is None:
         raise NotHeld
     return group
 

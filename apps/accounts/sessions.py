@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.signals import post_save
@@ -19,6 +20,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
+from django.utils.translation import gettext
 
 from apps.accounts import address
 from apps.accounts.models import LiveSession, User
@@ -57,7 +59,12 @@ def changer(user: User) -> tuple[log.Actor, HttpRequest | None]:
 
 @transaction.atomic
 def start(request: HttpRequest, user: User, *, now: datetime) -> LiveSession:
-    """A new row that the browser session of this request carries from now on; the one that it carried before ends."""
+    """A new row that the browser session of this request carries from now on; the one that it carried before ends.
+
+    Raises PermissionDenied when the password was changed or the person blocked since they were let in: what ended all their sessions did
+    not see this one.
+    """
+    _must_be_as_checked(user)
     by = actor(user.changed_by or user)
     replaced = carried(request)
     if replaced is not None:
@@ -75,6 +82,13 @@ def start(request: HttpRequest, user: User, *, now: datetime) -> LiveSession:
     user.live_session_uuid = session.pk
     record(actions.SESSION_STARTED, session, by=by, request=request)
     return session
+
+
+def _must_be_as_checked(user: User) -> None:
+    """The person's row is locked first, as a new password and a block lock it: one of the two sees the other."""
+    now = User.objects.select_for_update().filter(pk=user.pk).values_list("password", "is_active").first()
+    if now != (user.password, user.is_active):
+        raise PermissionDenied(gettext("Your account was changed at this moment. Sign in again."))
 
 
 def end(

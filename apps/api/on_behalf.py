@@ -13,6 +13,8 @@ MAX_VIA = 64
 
 def entrance(given: Mapping[str, Any] | None) -> Entrance:
     """The facts of `request_context`: language, base_url, hosts, currency, request_id and ip; what is not given is None to a handler."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ValueError("request_context is a mapping.")
     context = {name: value for name, value in (given or {}).items() if value is not None}
     if unknown := set(context) - set(_READ):
         raise ValueError(f"request_context does not know {', '.join(sorted(map(str, unknown)))}.")

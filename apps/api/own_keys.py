@@ -112,6 +112,7 @@ def create(request: HttpRequest, grant: keys.Grant, *, once: UUID) -> tuple[ApiK
     person: Any = request.user
     # One at a time for each person: the count is exact, and of a form sent twice the second one sees the first one's key.
     get_user_model()._default_manager.select_for_update(no_key=True).get(pk=person.pk)
+    _must_hold(request)
     now = standing(request)
     # Out of the form and the person, so that nobody learns by it whether another one's key has some uuid.
     uuid = uuid5(once, str(person.pk))
@@ -123,6 +124,21 @@ def create(request: HttpRequest, grant: keys.Grant, *, once: UUID) -> tuple[ApiK
         raise Refused("too_many")
     _check(grant, now)
     return keys.create(grant, owner=person, created_by=person, uuid=uuid, **acting.of(request))
+
+
+@transaction.atomic
+def rotate(request: HttpRequest, key: ApiKey, *, grace: timedelta) -> tuple[ApiKey, str]:
+    """A successor for the person's own key, and its text. Raises Refused, and what `keys.rotate` raises."""
+    _must_hold(request)
+    if reason := standing(request).refusal():
+        raise Refused(reason)
+    return keys.rotate(key, grace=grace, by=request.user, **acting.of(request))
+
+
+def _must_hold(request: HttpRequest) -> None:
+    """The session may have ended or been narrowed while the request waited: a key would outlive it."""
+    if not people.current().holds(request):
+        raise Refused("may_not_act")
 
 
 def _check(grant: keys.Grant, now: Standing) -> None:

@@ -64,6 +64,9 @@ class People(Protocol):
     def reference_in(self, browser_session: SessionBase) -> object | None:
         """The same of a browser session without a request, as a socket's handshake has one."""
 
+    def holds(self, request: HttpRequest) -> bool:
+        """Whether the session of this request still is what it was when the request began; asked in a transaction, to its end."""
+
     def is_impersonated(self, request: HttpRequest) -> bool:
         """Whether somebody looks at the site as the person of this request (PS-6)."""
 
@@ -96,6 +99,9 @@ class DefaultPeople:
 
     def reference_in(self, browser_session: SessionBase) -> object | None:
         return None
+
+    def holds(self, request: HttpRequest) -> bool:
+        return True
 
     def is_impersonated(self, request: HttpRequest) -> bool:
         return False

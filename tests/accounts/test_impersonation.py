@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth import user_logged_in
 from django.contrib.sessions.models import Session as BrowserSession
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.dispatch import Signal
 from django.test import Client
@@ -543,7 +543,7 @@ def test_a_session_that_is_not_the_same_any_more_begins_none(
         answer = _start(client, person)
     finally:
         user_logged_in.disconnect(change_it)
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    assert (answer.status_code, answer.headers["Location"], dict(answer.cookies)) == (302, "/", {})
     assert not LiveSession.objects.filter(user=person).exists()
 
 
@@ -562,6 +562,25 @@ def test_no_other_process_ever_sees_the_session_without_its_stamp(client: Client
         hijack_started.disconnect(look)
     assert seen == [0]
     assert _elsewhere(person) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("way", [hijack_started, hijack_ended], ids=["begun", "ended"])
+def test_the_browsers_session_is_stored_with_the_row(client: Client, operator: User, person: User, way: Signal) -> None:
+    stored: list[list[str]] = []
+
+    def look(**_: Any) -> None:
+        transaction.on_commit(lambda: stored.append([row.get_decoded()[sessions.CARRIED_AS] for row in rows]))
+
+    rows = BrowserSession.objects.all()
+    way.connect(look)
+    try:
+        _start(client, person)
+        client.post(END)
+    finally:
+        way.disconnect(look)
+    began = {hijack_started: Reason.IMPERSONATION_ENDED, hijack_ended: ""}[way]
+    assert stored == [[str(LiveSession.objects.get(end_reason=began).pk)]]
 
 
 def _elsewhere(person: User) -> int:

@@ -32,7 +32,7 @@ NOON = "2030-01-01T12:00:00Z"
 @pytest.fixture
 def user() -> User:
     """Somebody with PASSWORD."""
-    return make_user(email="ada@example.org", name="Ada", password=PASSWORD)
+    return make_user(email="member@example.org", name="Member", password=PASSWORD)
 
 
 def _signed_in(client: Client, user: User) -> LiveSession:
@@ -89,7 +89,7 @@ def test_a_change_is_recorded_with_its_request(client: Client, user: User) -> No
     [
         ("wrong", NEW, "old password was entered incorrectly"),
         (PASSWORD, "short", "too short"),
-        (PASSWORD, "ada@example.org", "too similar"),
+        (PASSWORD, "member@example.org", "too similar"),
         ("", NEW, "required"),
     ],
 )
@@ -174,7 +174,7 @@ def test_nobody_changes_a_password_while_looking_as_somebody_else(client: Client
 
 def test_a_reset_leads_from_the_mail_to_a_new_password_and_signs_nobody_in(client: Client, user: User) -> None:
     running = make_live_session(user)
-    assert _ask(client, "  ADA@Example.org ").headers["Location"] == SENT
+    assert _ask(client, "  MEMBER@Example.org ").headers["Location"] == SENT
     link = mailbox.link()
     form = _open(client, link)
     assert _set(client, form).headers["Location"] == "/password/reset/complete/"
@@ -321,7 +321,7 @@ def test_mails_beyond_those_that_may_wait_are_dropped(
     assert "Too many mails wait" in caplog.text
 
 
-@pytest.mark.parametrize("email", ["ada@example.org", "nobody@example.org"])
+@pytest.mark.parametrize("email", ["member@example.org", "nobody@example.org"])
 @pytest.mark.usefixtures("user")
 def test_an_address_is_written_to_so_often_and_no_more(client: Client, email: str) -> None:
     with time_machine.travel(NOON, tick=False) as clock:

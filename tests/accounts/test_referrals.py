@@ -26,7 +26,7 @@ NOON = "2030-01-01T12:00:00Z"
 def user(client: Client) -> User:
     """Somebody without a code, signed in where one is required."""
     switch_on("accounts_referral_required")
-    user = make_user(email="ada@example.org")
+    user = make_user(email="member@example.org")
     client.force_login(user)
     return user
 

@@ -8,15 +8,17 @@ from uuid import UUID, uuid4
 
 import pytest
 import time_machine
+from django.contrib.auth import login
+from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from apps.accounts import sessions
 from apps.accounts.models import LiveSession, User
 from apps.accounts.sessions import LIFETIME, Reason, SessionRef
 from apps.activity.models import Entry
-from tests.accounts.factories import make_expired_session, make_live_session, make_user
+from tests.accounts.factories import PASSWORD, make_expired_session, make_live_session, make_user
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
 
@@ -193,3 +195,28 @@ def test_of_many_callers_one_ends_a_session() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(end, range(8))) == 3
     assert len(_entries("session.ended")) == 3
+
+
+def change_password(user: User) -> None:
+    user.set_password("another long and quiet password")
+    user.save()
+
+
+def block(user: User) -> None:
+    user.is_active = False
+    user.save()
+
+
+@pytest.mark.parametrize("change", [change_password, block])
+def test_who_was_let_in_before_a_new_password_or_a_block_gets_no_session_after_it(
+    client: Client, change: Callable[[User], None]
+) -> None:
+    """As in a sign-in that waits while the other one commits: the row that was checked is not the row that is there."""
+    user = make_user(password=PASSWORD)
+    checked = User.objects.get(pk=user.pk)
+    change(user)
+    request = RequestFactory().get("/")
+    request.session = client.session
+    with pytest.raises(PermissionDenied):
+        login(request, checked, backend="django.contrib.auth.backends.ModelBackend")
+    assert LiveSession.objects.filter(user=user, ended_at=None).count() == 0

@@ -125,7 +125,7 @@ def test_what_was_reviewed_is_saved_with_one_entry_of_old_and_new_values(operato
 
 def test_of_many_changes_the_message_names_the_first(operator: Client) -> None:
     sheet = open_sheet(operator)
-    for name in {**settings_words.BUDGETS, **settings_words.TIMES}:
+    for name in (*settings_words.BUDGETS, *settings_words.TIMES):
         sheet.fill(name, "7")
     for tool in ("act", "echo", "look", "search", "store", "weigh"):
         sheet.tick("hidden", f"probe.{tool}")

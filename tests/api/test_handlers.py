@@ -93,7 +93,7 @@ def _told(ctx: Context) -> dict[str, Any]:
         "superuser": ctx.scope.is_superuser if ctx.scope else None,
         "language": ctx.language,
         "currency": ctx.currency,
-        "hosts": list(ctx.hosts),
+        "hosts": list(ctx.hosts or ()),
         "base_url": ctx.base_url,
         "request_id": ctx.request_id,
         "via": ctx.via,

@@ -25,7 +25,7 @@ from apps.api import key_text, keys, own_keys
 from apps.api.models import ApiKey
 from apps.api.own_keys import Refused
 from apps.api.pages import own_keys as pages
-from tests.accounts.factories import make_group
+from tests.accounts.factories import make_group, make_live_session
 from tests.api import factories, probe
 from tests.api.factories import Machine
 from tests.api.test_admin_keys import signed_in, together
@@ -91,8 +91,9 @@ def entries(action: str) -> list[Entry]:
 
 
 def request_of(person: Any, *, method: str = "post", **data: Any) -> Any:
-    """A request of the person that no middleware has seen."""
+    """A request of the person that no middleware has seen, in a live session of theirs."""
     request = getattr(RequestFactory(), method)(LIST, data)
+    person.live_session = person.live_session or make_live_session(person)
     request.user = person
     request._dont_enforce_csrf_checks = True
     return request

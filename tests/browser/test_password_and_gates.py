@@ -18,9 +18,9 @@ NEW = "another-quiet-password"
 
 
 @pytest.fixture
-def ada(operator: Any) -> Any:
+def member(operator: Any) -> Any:
     """Somebody without rights, and with PASSWORD."""
-    return make_user(email="ada@example.org", name="Ada", password=PASSWORD)
+    return make_user(email="member@example.org", name="Member", password=PASSWORD)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def elsewhere(browser: Browser, program: Program) -> Iterator[Page]:
 
 def _sign_in(page: Page, password: str = PASSWORD) -> None:
     page.goto("/sign-in/?next=/account/sessions/")
-    page.fill("input[name=username]", "ada@example.org")
+    page.fill("input[name=username]", "member@example.org")
     page.fill("input[type=password]", password)
     page.press("input[type=password]", "Enter")
     page.wait_for_url(re.compile("/account/"))
@@ -57,12 +57,12 @@ def _link(program: Program, path: str) -> str:
     return str(found[-1])
 
 
-@pytest.mark.usefixtures("ada")
+@pytest.mark.usefixtures("member")
 def test_a_forgotten_password_is_set_anew_by_the_mails_link(visitor: Page, program: Program, said: list[str]) -> None:
     page = visitor
     page.goto("/sign-in/")
     page.click("text=Forgot your password?")
-    page.fill("input[type=email]", "ada@example.org")
+    page.fill("input[type=email]", "member@example.org")
     page.press("input[type=email]", "Enter")
     page.wait_for_selector("h1:has-text('Look into your mail')")
 
@@ -84,7 +84,7 @@ def test_a_forgotten_password_is_set_anew_by_the_mails_link(visitor: Page, progr
     assert said == []
 
 
-@pytest.mark.usefixtures("ada")
+@pytest.mark.usefixtures("member")
 def test_a_new_password_signs_out_the_other_browser_and_not_this_one(
     visitor: Page, elsewhere: Page, said: list[str]
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_new_password_signs_out_the_other_browser_and_not_this_one(
 
 
 def test_both_gates_open_one_after_the_other(
-    visitor: Page, elsewhere: Page, program: Program, said: list[str], ada: Any
+    visitor: Page, elsewhere: Page, program: Program, said: list[str], member: Any
 ) -> None:
     switch_on("accounts_email_required", "accounts_referral_required")
     code, page = make_referral_code(most_uses=1), visitor
@@ -111,7 +111,7 @@ def test_both_gates_open_one_after_the_other(
     assert page.inner_text("h1") == "Confirm your address"
     assert page.locator("nav").count() == 0
     page.click("text=Send the mail")
-    page.wait_for_selector("[role=status]:has-text('ada@example.org')")
+    page.wait_for_selector("[role=status]:has-text('member@example.org')")
 
     # In the mail program's browser, where nobody is signed in.
     elsewhere.goto(_link(program, "/account/e-mail/"))
@@ -126,5 +126,5 @@ def test_both_gates_open_one_after_the_other(
     page.fill("#id_code", f"{code.code[:6]} {code.code[6:]}".lower())
     page.press("#id_code", "Enter")
     page.wait_for_url("**/account/sessions/")
-    ada.refresh_from_db()
-    assert (ada.referral_code, ada.email_confirmed_at is not None, said) == (code.code, True, [])
+    member.refresh_from_db()
+    assert (member.referral_code, member.email_confirmed_at is not None, said) == (code.code, True, [])

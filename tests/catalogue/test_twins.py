@@ -72,7 +72,7 @@ def test_a_request_that_comes_while_its_product_is_being_deleted_stops_the_delet
     body["confirm_token"] = prompt(writer, "delete_products", body)["confirm_token"]
     answer = _behind_a_lock(
         lambda: _own(writer).call("catalogue.delete_products", body),
-        lambda: make_request(product, email="ada@example.org"),
+        lambda: make_request(product, email="member@example.org"),
     )
     assert (answer.status_code, answer.json()["reason"]) == (409, "serialization")
     assert (Product.objects.count(), StockRequest.objects.count(), Change.objects.count()) == (1, 1, 0)
@@ -109,7 +109,7 @@ def test_who_asks_for_a_product_that_is_being_deleted_hears_that_it_is_unknown(
 ) -> None:
     factories.set_setting("api_public_enabled", True)
     make_product(sku="A")
-    body = {"sku": "A", "email": "ada@example.org", "visitor": "a-visitor-of-16-characters"}
+    body = {"sku": "A", "email": "member@example.org", "visitor": "a-visitor-of-16-characters"}
     answer = _behind_a_lock(
         lambda: Machine().call("catalogue.ask_for_stock", body), lambda: Product.objects.all().delete()
     )

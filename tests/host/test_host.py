@@ -87,6 +87,17 @@ def test_people_with_another_user_model_make_rotate_and_revoke_keys_of_their_own
     }
 
 
+def test_operators_with_another_user_model_set_the_gate(environment: dict[str, str]) -> None:
+    assert json.loads(run(environment, "-m", "tests.host.settings_api")) == {
+        "closed": [1, 2, 2],
+        "said": True,
+        "then": [0, 2],
+        "unknown": [True, True],
+        "stored": {"api_session_write_modules": ["shelf"], "accounts_email_required": True},
+        "actor": "1",
+    }
+
+
 def test_the_commands_work_with_another_user_model(environment: dict[str, str]) -> None:
     manage(environment, "createsuperuser", "--noinput", "--email", "owner@example.org")
     made = manage(

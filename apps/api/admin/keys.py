@@ -20,7 +20,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.activity.admin import BoundedPaginator
-from apps.api import acting, doorway, key_text, keys
+from apps.api import acting, doorway, key_text, keys, people
 from apps.api.admin import key_forms, shown_once
 from apps.api.admin.rotation import RotatingAdmin
 from apps.api.models import ApiKey
@@ -70,6 +70,10 @@ class ApiKeyAdmin(RotatingAdmin):
         css = {"all": ("css/api-admin.css",)}
 
     # Rights
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Not in a session that acts as one role: a key is never narrowed, and would be worth more than the session."""
+        return super().has_add_permission(request) and not people.current().acts_as_role(request)
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         """Not for a revoked key: it is history."""

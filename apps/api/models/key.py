@@ -12,6 +12,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 MIN_BUDGET = 20
+MAX_NETWORKS = 100
 
 
 def validate_names(value: Any) -> None:
@@ -22,7 +23,11 @@ def validate_names(value: Any) -> None:
 
 def validate_networks(value: Any) -> None:
     """Networks in CIDR form, without host bits."""
-    for network in value if isinstance(value, list) else [value]:
+    networks = value if isinstance(value, list) else [value]
+    # Each call with the key compares its address with all of them.
+    if len(networks) > MAX_NETWORKS:
+        raise ValidationError(_("Give at most %(limit)d networks."), params={"limit": MAX_NETWORKS})
+    for network in networks:
         try:
             ip_network(network)
         except ValueError as error:

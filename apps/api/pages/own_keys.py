@@ -149,7 +149,9 @@ def _make(request: HttpRequest, form: NewOwnKeyForm, standing: Standing) -> Http
 
 def _rotate(request: HttpRequest, key: ApiKey, grace: timedelta) -> HttpResponse:
     try:
-        successor, text = keys.rotate(key, grace=grace, by=request.user, **acting.of(request))
+        successor, text = own_keys.rotate(request, key, grace=grace)
+    except Refused as refusal:
+        return _refused(request, refusal.reason)
     except keys.Stale:  # between the look and the lock
         key.refresh_from_db()
         return _back(request, _ended_meanwhile(key))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.functional import Promise
@@ -92,6 +93,7 @@ NEXT_STEPS: Mapping[Retry, Promise] = {
 }
 
 
+@login_not_required  # for whom a gate is shut as well
 @require_safe
 def problem(request: HttpRequest, code: str) -> HttpResponse:
     """The page of one code, core's or a module's; 404 for any other."""

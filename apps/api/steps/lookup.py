@@ -47,7 +47,7 @@ def look_up(call: Call) -> None:
     assert call.switches is not None  # noqa: S101 - the first step read them
     try:
         name = call.resolve_name(call.name) if call.resolve_name else call.name
-        tool = registry.current().find(call.audience, name)
+        tool = registry.current().find(call.audience, name) if isinstance(name, str) else None
         if tool is None:
             raise _not_found()
         find_scopes(call)
