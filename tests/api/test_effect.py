@@ -17,7 +17,6 @@ from django.test.utils import CaptureQueriesContext
 from apps.activity.models import Entry
 from apps.api import Module, ToolError, faults
 from apps.api.models import ApiKey, Setting
-from tests.api import factories
 from tests.api.factories import Machine
 from tests.api.shop import PERMISSION, SCOPE, Shop, put, stored
 
@@ -865,14 +864,6 @@ def test_a_preview_that_refuses_is_the_answer_and_logs_nothing(shop: Shop) -> No
     assert machine.call("shop.run", {"dry_run": True, "refuse": True}).json()["code"] == "sold_out"
     assert outcomes() == [("preview", None), ("error", "sold_out")]
     assert not Entry.objects.filter(action="shop.row_stored").exists()
-
-
-def test_a_key_that_requires_approval_writes_nothing_yet(shop: Shop) -> None:
-    shop.write(lambda given, ctx: {"done": put("a")}, danger="always")
-    careful = factories.make_machine(scopes=["shop:run"], requires_approval=True)
-    assert careful.call("shop.put", {"name": "a"}).json()["code"] == "unavailable"
-    assert careful.call("shop.put", {"name": "a", "dry_run": True}).json()["status"] == "preview"
-    assert stored() == []
 
 
 # --- The input of each attempt ----------------------------------------------------------------------------------------------------------

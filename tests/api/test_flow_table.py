@@ -395,10 +395,9 @@ TABLE: dict[str, Row] = {
     "8 key: queued": Row(
         before=require_approval,
         call=_key("shop.write", ROWS_120),
-        status=503,
-        code="unavailable",
+        status=200,
         key=3,
-        entry=("error", "unavailable"),
+        entry=("pending_approval", None),
         until="Approvals",
     ),
     "8 public: preview": Row(call=_public("shop.order", {**THREE, "dry_run": True}), status=200, network=1, token=1),

@@ -121,7 +121,13 @@ def test_a_name_costs_the_same_among_5000_tools(transactional_db: None, name: st
 
 def test_every_key_may_call_cores_own_tools(transactional_db: None, tools: Registry) -> None:
     machine = factories.make_machine(owner=factories.make_owner(), scopes=[])
-    assert machine.tools() == ["system.problems", "system.whoami"]
+    assert machine.tools() == [
+        "system.cancel_approval",
+        "system.get_approval",
+        "system.list_approvals",
+        "system.problems",
+        "system.whoami",
+    ]
     assert machine.call("system.whoami").status_code == 200
     assert machine.call("system.problems").status_code == 200
 

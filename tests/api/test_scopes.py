@@ -22,7 +22,7 @@ SCOPES = ("one:read", "two:read")
 PERMISSIONS = ("api.view_setting", "api.add_setting", "api.change_setting")
 CLOSING = ("disabled_modules", "api_disabled_modules", "api_disabled_tools")
 UNREADABLE = ("text", True, {"one": True}, [1], [None], 7)
-SYSTEM = {"system.whoami", "system.problems"}
+SYSTEM = {f"system.{name}" for name in ("whoami", "problems", "get_approval", "list_approvals", "cancel_approval")}
 
 
 @dataclass(frozen=True, kw_only=True)

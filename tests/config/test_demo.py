@@ -83,7 +83,7 @@ def test_roles_have_the_permissions_of_their_work() -> None:
         for codename in Permission.objects.filter(content_type__app_label="catalogue").values_list(
             "codename", flat=True
         )
-    }
+    } | {"api.decide_approval"}
     assert _person("member").get_all_permissions() == {
         "catalogue.view_product",
         "catalogue.change_product",

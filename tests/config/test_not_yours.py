@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -10,11 +11,13 @@ import time_machine
 from django.contrib.auth.tokens import default_token_generator
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from apps.accounts import confirming
 from apps.activity.models import Entry
+from apps.api.models import Approval
 from tests.accounts.factories import make_live_session, make_user
 from tests.api import factories
 
@@ -24,6 +27,8 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.django_db(transaction=True)]
 NAMES_NOTHING = {
     r"api/^v1/tools/(?P<name>[^/]+)/?\Z",
     r"api/^v1/public/tools/(?P<name>[^/]+)/?\Z",
+    # Of a machine: tests/api/test_approvals.py has its answers.
+    r"api/^v1/approvals/(?P<uuid>[^/]+)/?\Z",
     r"^problems/(?P<code>[-a-zA-Z0-9_]+)/?$",
 }
 
@@ -35,6 +40,24 @@ def someones_session() -> str:
 def someones_key() -> str:
     key, _ = factories.make_key(owner=make_user(is_superuser=True))
     return str(key.pk)
+
+
+def someones_approval() -> str:
+    """It waits for whoever may decide, and the person who asks here may not."""
+    key, _ = factories.make_key(owner=make_user(is_superuser=True), requires_approval=True)
+    now = timezone.now()
+    approval = Approval.objects.create(
+        family=key.family,
+        key=key,
+        tool="catalogue.adjust_stock",
+        input_hash="0" * 64,
+        arguments={},
+        preview={"summary": "Something.", "rows": [], "more": 0, "totals": {}},
+        fingerprint="fixed",
+        created_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
+    return str(approval.pk)
 
 
 def someones_reset() -> str:
@@ -56,6 +79,8 @@ THINGS: dict[str, tuple[Callable[[], str], Callable[[str], str], str]] = {
     "account/sessions/<str:session>/end/": (someones_session, lambda it: f"/account/sessions/{it}/end/", "post"),
     "account/keys/<str:uuid>/rotate/": (someones_key, lambda it: f"/account/keys/{it}/rotate/", "get"),
     "account/keys/<str:uuid>/revoke/": (someones_key, lambda it: f"/account/keys/{it}/revoke/", "post"),
+    "approvals/<str:uuid>/": (someones_approval, lambda it: f"/approvals/{it}/", "get"),
+    "approvals/<str:uuid>/decide": (someones_approval, lambda it: f"/approvals/{it}/decide", "post"),
     "password/reset/<str:uidb64>/<str:token>/": (someones_reset, lambda it: f"/password/reset/{it}/", "get"),
     "account/e-mail/<str:token>/": (someones_address, lambda it: f"/account/e-mail/{it}/", "get"),
 }

@@ -56,9 +56,23 @@ def test_a_bare_host_is_checked_migrated_and_has_nothing_left_to_migrate(environ
 def test_keys_of_another_user_model_list_read_preview_and_write(environment: dict[str, str]) -> None:
     seen = json.loads(run(environment, "-m", "tests.host.drive"))
     assert seen == {
-        "before": ["system.problems", "system.whoami"],
+        "before": [
+            "system.cancel_approval",
+            "system.get_approval",
+            "system.list_approvals",
+            "system.problems",
+            "system.whoami",
+        ],
         "refused": "forbidden",
-        "tools": ["shelf.list_books", "shelf.set_copies", "system.problems", "system.whoami"],
+        "tools": [
+            "shelf.list_books",
+            "shelf.set_copies",
+            "system.cancel_approval",
+            "system.get_approval",
+            "system.list_approvals",
+            "system.problems",
+            "system.whoami",
+        ],
         "preview": [{"label": "Emma", "field": "copies", "before": None, "after": 3, "note": ""}],
         "previewed": 0,
         "written": {"title": "Emma", "copies": 3},
