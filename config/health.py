@@ -1,13 +1,14 @@
 """Health of one process: /healthz says that it answers, /readyz that it can work."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 import structlog
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
@@ -28,7 +29,16 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 with the reasons when this process should get no traffic. The detail goes to the log: errors name hosts."""
     reasons = [reason for check in (_database, _cache, _broker, _sweeps) if (reason := _said(check))]
-    return JsonResponse({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+    found = {"ready": not reasons, "reasons": reasons, "last_sweep_seconds": _last_sweep_seconds()}
+    return JsonResponse(found, status=503 if reasons else 200)
+
+
+def _last_sweep_seconds() -> int | None:
+    """How old the last sweep is; None when there was none, or nobody can tell: then a reason says so."""
+    with suppress(Error):
+        age = sweeps.last()
+        return None if age is None else int(age.total_seconds())
+    return None
 
 
 def _said(check: Callable[[], str | None]) -> str | None:
