@@ -488,7 +488,7 @@ def test_a_person_makes_a_key_for_themselves(maker: Client, person: Any) -> None
 def test_a_key_that_a_person_made_calls_the_api_until_they_revoke_it(maker: Client) -> None:
     (text,) = texts(maker.post(NEW, filled()))
     machine = Machine(text=text)
-    assert machine.tools() == ["probe.echo", "probe.search", "system.problems", "system.whoami"]
+    assert [name for name in machine.tools() if not name.startswith("system.")] == ["probe.echo", "probe.search"]
     assert machine.call("probe.echo").status_code == 200
     maker.post(revoke_page(ApiKey.objects.get()))
     assert machine.call("probe.echo").status_code == 401
