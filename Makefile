@@ -30,9 +30,9 @@ run: $(VENV)/base.stamp
 # pytest's own summary line is the last one.
 test: $(VENV)/test.stamp services
 	@rm -f .coverage .coverage.*
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "not alone" --cov --cov-report=
+	$(PYTEST) -n $(JOBS) -m "not alone" --cov --cov-report=
 	$(PYTEST) -m alone --cov --cov-append --cov-report=
-	TEST_DATABASE=sqlite $(PYTEST) -n $(JOBS) --dist worksteal -m sqlite --cov --cov-append --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
+	TEST_DATABASE=sqlite $(PYTEST) -n $(JOBS) -m sqlite --cov --cov-append --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check --quiet .
