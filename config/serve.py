@@ -1,7 +1,7 @@
 """`python -m config.serve`: the whole program in one process, on a fresh database too.
 
 In order: take the port, check, migrate, fill an empty database with the demo (in debug), say where to look, sweep now and
-hourly beside it, serve until Ctrl-C or SIGTERM.
+by its timers beside it, serve until Ctrl-C or SIGTERM.
 """
 
 import argparse

@@ -63,17 +63,24 @@ def decide(
             version=decision.version,
             start_hours=now.api_start_hours,
         )
-        approvals.entry(
-            actions.API_APPROVAL_DECIDED,
-            approval,
-            actor=activity.Actor(kind="user", uuid=session.scope.person_id, name=session.scope.name),
-            request_id=request_id,
-            ip=ip,
-            decision="approve" if decision.approve else "reject",
-            state=state.value,
-            preview_version=decision.version,
-        )
+        _record(approval, decision, state, by=session.scope, request_id=request_id, ip=ip)
     return state
+
+
+def _record(
+    approval: Approval, decision: Decision, state: Approval.State, *, by: Scope, request_id: str, ip: str | None
+) -> None:
+    """The vote's entry: never the note."""
+    approvals.entry(
+        actions.API_APPROVAL_DECIDED,
+        approval,
+        actor=activity.Actor(kind="user", uuid=by.person_id, name=by.name),
+        request_id=request_id,
+        ip=ip,
+        decision="approve" if decision.approve else "reject",
+        state=state.value,
+        preview_version=decision.version,
+    )
 
 
 def _acting(session_ref: object, *, impersonated: bool) -> tuple[Switches, Session]:

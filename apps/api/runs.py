@@ -2,13 +2,9 @@
 
 from uuid import UUID
 
-import structlog
-
 from apps.api import approval_state, approvals, credentials, gate, lifesigns, switches
 from apps.api.call import Call, Entrance
 from apps.api.models import Approval
-
-log = structlog.get_logger(__name__)
 
 
 def run(uuid: UUID) -> None:

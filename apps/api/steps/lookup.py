@@ -17,14 +17,14 @@ def read_input(call: Call) -> None:
     try:
         if callable(call.input):
             call.input, call.read_strictly = call.input(), True
-        _refuse_key_text(call)
+        refuse_key_text(call)
     except Problem as problem:
         _shows_a_key(call, problem.unread)
         toll.pay_one(call)
         raise
 
 
-def _refuse_key_text(call: Call) -> None:
+def refuse_key_text(call: Call) -> None:
     """A key's text anywhere in the input: refused, nothing stored, and a real key is marked as exposed (KY-5)."""
     for part in (call.entrance.idempotency_key, *strict_json.parts(call.input)):
         if isinstance(part, str) and _shows_a_key(call, part):
@@ -35,11 +35,6 @@ def _refuse_key_text(call: Call) -> None:
 
 def _shows_a_key(call: Call, text: str) -> bool:
     return exposure.shows_a_key(text, request_id=call.entrance.request_id, ip=call.entrance.ip)
-
-
-def refuse_key_text(call: Call) -> None:
-    """The same for a session's call, whose input never was a body."""
-    _refuse_key_text(call)
 
 
 def look_up(call: Call) -> None:
