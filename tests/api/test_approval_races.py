@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
 
 from apps.activity.models import Entry
@@ -28,6 +26,7 @@ from tests.api.held import wait_until
 from tests.api.once import Gate
 from tests.api.person import Person, make_person
 from tests.api.probe import CHANGE, WRITE
+from tests.api.together import at_once
 
 pytestmark = pytest.mark.alone
 
@@ -70,21 +69,6 @@ def state(approval: Approval) -> tuple[str, str]:
     return found.state, found.code
 
 
-def together(*calls: Callable[[], Any]) -> list[Any]:
-    """What the calls answer, each in a thread with a connection of its own, all started together."""
-    ready = threading.Barrier(len(calls))
-
-    def one(call: Callable[[], Any]) -> Any:
-        try:
-            ready.wait()
-            return call()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(one, calls))
-
-
 # --- At the same instant ----------------------------------------------------------------------------------------------
 
 
@@ -92,7 +76,7 @@ def test_20_parallel_repeats_of_one_operation_are_one_approval(machine: Machine)
     def ask() -> Any:
         return Machine(text=machine.text).call("once.count", {}).json()["approval_id"]
 
-    assert len(set(together(*[ask] * 20))) == 1
+    assert len(set(at_once(*[ask] * 20))) == 1
     assert Approval.objects.count() == 1
 
 
@@ -101,7 +85,7 @@ def test_two_last_votes_at_the_same_instant_approve_and_never_leave_it_pending(m
     ApiKey.objects.update(approvers_needed=2)
     for number in range(40):
         approval = asked(machine, fail=str(number))
-        found = together(lambda it=approval: decide(first, it), lambda it=approval: decide(second, it))  # type: ignore[misc]
+        found = at_once(lambda it=approval: decide(first, it), lambda it=approval: decide(second, it))  # type: ignore[misc]
         assert Counter(found) == {"pending": 1, "approved": 1}
         assert state(approval) == ("approved", "")
         approvals.cancel(approval, actor=factories.SYSTEM)
@@ -111,7 +95,7 @@ def test_a_click_twice_is_one_vote(machine: Machine) -> None:
     approver, approval = make_approver(), asked(machine)
     ApiKey.objects.update(approvers_needed=2)
     Approval.objects.update(approvals_needed=2)
-    assert Counter(together(*[lambda: decide(approver, approval)] * 6)) == {"pending": 1, "not_pending": 5}
+    assert Counter(at_once(*[lambda: decide(approver, approval)] * 6)) == {"pending": 1, "not_pending": 5}
     assert (Approval.objects.get().approvals, Vote.objects.count()) == (1, 1)
     assert Entry.objects.filter(action="api.approval_decided").count() == 1
 
@@ -120,7 +104,7 @@ def test_a_yes_and_a_no_at_once_are_one_decision(machine: Machine) -> None:
     for number in range(10):
         approval = asked(machine, fail=str(number))
         yes, no = make_approver(), make_approver()
-        found = together(
+        found = at_once(
             lambda who=yes, it=approval: decide(who, it),  # type: ignore[misc]
             lambda who=no, it=approval: decide(who, it, approve=False),  # type: ignore[misc]
         )
@@ -134,7 +118,7 @@ def test_a_cancellation_and_a_start_at_once_are_one_move(machine: Machine) -> No
     for number in range(10):
         before, approval = KeyFamily.objects.count(), approved(machine, gate="", hold=str(number))
         cancel = {"approval_id": str(approval.pk)}
-        together(
+        at_once(
             lambda it=approval: runs.run(it.pk),  # type: ignore[misc]
             lambda body=cancel: Machine(text=machine.text).call("system.cancel_approval", body),  # type: ignore[misc]
         )
@@ -145,7 +129,7 @@ def test_a_cancellation_and_a_start_at_once_are_one_move(machine: Machine) -> No
 
 def test_a_task_that_is_delivered_ten_times_runs_once(machine: Machine) -> None:
     before, approval = KeyFamily.objects.count(), approved(machine)
-    together(*[lambda: runs.run(approval.pk)] * 10)
+    at_once(*[lambda: runs.run(approval.pk)] * 10)
     assert (state(approval), KeyFamily.objects.count() - before) == (("done", ""), 1)
     assert Entry.objects.filter(action="api.request", metadata__outcome="ok").count() == 1
 
@@ -154,14 +138,14 @@ def test_two_sweeps_end_a_row_with_one_entry(machine: Machine) -> None:
     for number in range(5):
         asked(machine, fail=str(number))
     Approval.objects.update(expires_at=Now())
-    found = together(*[lambda: sweeps.sweep_approvals(is_server=True).ended] * 3)
+    found = at_once(*[lambda: sweeps.sweep_approvals(is_server=True).ended] * 3)
     assert (sum(found), Entry.objects.filter(action="api.approval_expired").count()) == (5, 5)
 
 
 def test_a_vote_and_the_sweep_at_the_last_instant_are_one_end(machine: Machine) -> None:
     approver, approval = make_approver(), asked(machine)
     Approval.objects.update(expires_at=Now())
-    decided, _ = together(lambda: decide(approver, approval), lambda: sweeps.sweep_approvals(is_server=True))
+    decided, _ = at_once(lambda: decide(approver, approval), lambda: sweeps.sweep_approvals(is_server=True))
     assert (decided, state(approval)) == ("not_pending", ("expired", ""))
 
 
@@ -268,7 +252,7 @@ def test_a_row_that_a_paused_process_holds_keeps_no_sweep_from_the_others(machin
     with psycopg.connect(postgres_url) as paused:
         paused.execute("UPDATE api_approval SET code = code WHERE uuid = ANY(%s)", [[each.pk for each in held]])
         with ThreadPoolExecutor(1) as pool:
-            sweep = pool.submit(together, lambda: sweeps.sweep_approvals(is_server=True))
+            sweep = pool.submit(at_once, lambda: sweeps.sweep_approvals(is_server=True))
             try:
                 (found,) = sweep.result(timeout=10)
             finally:

@@ -4,17 +4,14 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection
 from django.utils import timezone
 
 from apps.accounts import passwords, sessions
@@ -28,6 +25,7 @@ from tests.api import factories, once
 from tests.api.once import Gate
 from tests.api.person import Person, refusal
 from tests.api.probe import CHANGE
+from tests.api.together import at_once
 
 pytestmark = pytest.mark.alone
 
@@ -43,21 +41,6 @@ def person(postgres_url: str) -> Iterator[Person]:
         yield Person(user=user, session=make_live_session(user))
 
 
-def together(*calls: Callable[[], Any]) -> list[Any]:
-    """What the calls answer, each in a thread with a connection of its own, all started together."""
-    ready = threading.Barrier(len(calls))
-
-    def one(call: Callable[[], Any]) -> Any:
-        try:
-            ready.wait()
-            return call()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(one, calls))
-
-
 def ending(outcome: Any) -> str:
     return "ran" if isinstance(outcome, Answer) else str(refusal(outcome)[2])
 
@@ -67,7 +50,7 @@ def ending(outcome: Any) -> str:
 
 def test_many_confirmations_of_one_row_run_once(person: Person) -> None:
     before, uuid = KeyFamily.objects.count(), person.held("once.count")
-    found = together(*[lambda: person.redeem(uuid, "once.count")] * MANY)
+    found = at_once(*[lambda: person.redeem(uuid, "once.count")] * MANY)
     assert Counter(map(ending, found)) == {"ran": 1, "used": MANY - 1}
     assert KeyFamily.objects.count() == before + 1
     assert Entry.objects.filter(action="api.request", metadata__outcome="ok").count() == 1
@@ -78,7 +61,7 @@ def test_a_confirmation_and_a_rejection_at_once_are_decided_once(person: Person)
         before, uuid = KeyFamily.objects.count(), person.held("once.count")
         calls: list[Callable[[], Any]] = [lambda uuid=uuid: person.redeem(uuid, "once.count")] * 2  # type: ignore[misc]
         calls += [lambda uuid=uuid: person.reject(uuid)] * 2  # type: ignore[misc]
-        found = together(*calls)
+        found = at_once(*calls)
         state = Confirmation.objects.get(pk=uuid).state
         assert Counter(map(ending, found)) == {"ran": 1, state: 3}
         assert KeyFamily.objects.count() == before + (state == "used")
@@ -88,7 +71,7 @@ def test_a_confirmation_and_a_rejection_at_once_are_decided_once(person: Person)
 
 def test_many_rejections_of_one_row_leave_one_entry(person: Person) -> None:
     uuid = person.held("once.count")
-    found = together(*[lambda: person.reject(uuid)] * MANY)
+    found = at_once(*[lambda: person.reject(uuid)] * MANY)
     assert Counter(map(ending, found)) == {"ran": 1, "rejected": MANY - 1}
     assert Entry.objects.filter(action="api.confirmation_rejected").count() == 1
 
@@ -98,7 +81,7 @@ def test_two_that_find_the_values_changed_get_one_new_row(person: Person) -> Non
     body = {"name": "price", "value": 5}
     uuid = person.held("once.set", body)
     factories.set_setting("price", 2)
-    found = together(*[lambda: person.redeem(uuid, "once.set", body)] * 4)
+    found = at_once(*[lambda: person.redeem(uuid, "once.set", body)] * 4)
     assert Counter(map(ending, found)) == {"ran": 1, "expired": 3}
     assert sorted(Confirmation.objects.values_list("state", flat=True)) == ["expired", "waiting"]
 
@@ -106,7 +89,7 @@ def test_two_that_find_the_values_changed_get_one_new_row(person: Person) -> Non
 def test_a_hundred_at_most_wait_however_many_ask_at_once(person: Person) -> None:
     for _ in range(98):
         factories.make_confirmation(caller=f"person:{person.user.pk}")
-    found = together(*[lambda: person.call("once.count")] * 6)
+    found = at_once(*[lambda: person.call("once.count")] * 6)
     assert Counter(map(ending, found)) == {"ran": 2, "too_many_waiting": 4}
 
 

@@ -1,11 +1,15 @@
-"""Equal calls from several processes at the same moment."""
+"""Calls at the same moment, from several processes or from threads with connections of their own."""
 
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from django.db import connection
 
 from tests.api.factories import Machine
 from tests.api.once import Gate
@@ -32,3 +36,18 @@ def call_together(
         for process in processes:
             gate.wait_for(f"ready.{process.pid}", seconds=90)
     return [row for process in processes for row in json.loads(process.communicate(timeout=120)[0].splitlines()[-1])]
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """What the calls answer, each in a thread with a connection of its own, all started together."""
+    ready = threading.Barrier(len(calls))
+
+    def one(call: Callable[[], Any]) -> Any:
+        try:
+            ready.wait()
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(one, calls))
