@@ -25,6 +25,8 @@ __all__ = [
     "execute_as",
     "input_schema",
     "list",
+    "pay",
+    "receive",
     "redeem_as",
     "reject_as",
     "tool_availability",
@@ -36,6 +38,23 @@ __all__ = [
 def enter(call: Call) -> Refusal | None:
     """Steps 1 to 3 for a call that came through the door. None: the caller is known and may go on."""
     outcome = gate.go(call, gate.ENTER)
+    assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
+    return outcome
+
+
+def receive(call: Call, audience: Audience, read: Callable[[], Any]) -> Refusal | None:
+    """Read the entered caller's message into `call.input` before it is known what it asks for; a refused one costs a unit."""
+    _must_have_entered(call, audience)
+    call.input = read
+    outcome = gate.go(call, gate.MESSAGE)
+    assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
+    return outcome
+
+
+def pay(call: Call, audience: Audience) -> Refusal | None:
+    """The unit of a message that is neither a call nor a listing; what it cost is in `outcomes.charged(call)`."""
+    _must_have_entered(call, audience)
+    outcome = gate.go(call, gate.METHOD)
     assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
     return outcome
 

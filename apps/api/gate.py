@@ -42,6 +42,10 @@ PUBLIC: Sequence[Step] = (
     running.run,
 )
 
+# A message is read before anybody knows what it asks for; what is no call of a tool then costs one unit (MC-1).
+MESSAGE: Sequence[Step] = (lookup.read_message,)
+METHOD: Sequence[Step] = (toll.charge_listing,)
+
 LISTING: Sequence[Step] = (lookup.find_scopes, toll.charge_listing)
 
 # A person's live session, in process: a read runs, a write is held (LS-1 to LS-3).
