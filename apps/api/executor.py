@@ -20,6 +20,7 @@ from apps.api.tool import Tool
 __all__ = [
     "call",
     "cost",
+    "elicited",
     "enter",
     "execute",
     "execute_as",
@@ -79,6 +80,27 @@ def execute(
     outcome = gate.go(call, gate.KEY if audience == "admin" else gate.PUBLIC)
     assert outcome is not None  # noqa: S101 - the last step of both chains ends the call
     return outcome
+
+
+def elicited(
+    call: Call,
+    audience: Audience,
+    confirmation_uuid: UUID,
+    name: str,
+    input: Any,
+    *,
+    rejects: bool,
+    resolve_name: Callable[[str], str] | None = None,
+) -> Outcome:
+    """What becomes of a held call whose transport asked for the second word and got no yes: rejected, or left waiting. Costs one unit.
+
+    The uuid must come from a state that the transport signed for this caller. A yes is `execute` with `call.elicited` set.
+    """
+    _must_have_entered(call, audience)
+    call.name, call.input, call.resolve_name = name, input, resolve_name
+    call.asked_uuid, call.elicited = confirmation_uuid, True
+    key, public = (gate.DECLINE, gate.PUBLIC_DECLINE) if rejects else (gate.LEAVE, gate.PUBLIC_LEAVE)
+    return _go_as(call, key if audience == "admin" else public)
 
 
 def visible(call: Call, audience: Audience) -> Listing | Refusal:

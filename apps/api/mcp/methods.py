@@ -1,14 +1,13 @@
 """MCP's methods over the executor: each takes the entered call and the message, and gives the answer to send."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
 
-from apps.api import executor, outcomes, registry
+from apps.api import executor, outcomes
 from apps.api.call import Call, Refusal
-from apps.api.mcp import instructions, listing, replies
+from apps.api.mcp import calling, instructions, listing, replies
 from apps.api.mcp.protocol import HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, SUPPORTED, Message
 
 # How long a client may keep a list. A call is decided on the state of its own moment, whatever was listed.
@@ -70,23 +69,6 @@ def _tools_list(call: Call, message: Message) -> HttpResponse:
     return replies.result(message, {"tools": tools, **_cached(message)}, found.headers)
 
 
-def _tools_call(call: Call, message: Message) -> HttpResponse:
-    name, arguments = message.params.get("name"), message.params.get("arguments")
-    if not isinstance(name, str):
-        raise message.fault(INVALID_PARAMS, "name must be a string.")
-    if not isinstance(arguments, dict | None):
-        raise message.fault(INVALID_PARAMS, "arguments must be an object.")
-    outcome = executor.execute(
-        call,
-        call.audience,
-        name,
-        arguments or {},
-        resolve_name=partial(registry.current().canonical, call.audience),
-        idempotency_header=False,
-    )
-    return replies.tool_result(message, outcome)
-
-
 def _paid(call: Call, message: Message, value: dict[str, Any]) -> HttpResponse:
     refusal = executor.pay(call, call.audience)
     return replies.refused(message.id, refusal) if refusal else replies.result(message, value, outcomes.charged(call))
@@ -96,6 +78,6 @@ def _cached(message: Message) -> dict[str, Any]:
     return {"ttlMs": TTL_MS, "cacheScope": "private"} if message.is_modern else {}
 
 
-_BOTH: dict[str, Method] = {"tools/list": _tools_list, "tools/call": _tools_call}
+_BOTH: dict[str, Method] = {"tools/list": _tools_list, "tools/call": calling.answer}
 _HANDSHAKE: dict[str, Method] = {"initialize": _initialize, "ping": _ping, **_BOTH}
 _MODERN: dict[str, Method] = {"server/discover": _discover, **_BOTH}

@@ -34,6 +34,12 @@ def tool_result(message: Message, outcome: Answer | Refusal) -> HttpResponse:
     return _sent(message.id, body, outcome.headers)
 
 
+def asking(message: Message, question: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
+    """A question in place of a result; it says its own type."""
+    value = {**question, "_meta": {SERVER_KEY: SERVER}}
+    return _sent(message.id, b'"result":' + strict_json.dumps(value), headers)
+
+
 def refused(id: Id, refusal: Refusal) -> HttpResponse:
     """A refusal of the gate to any other method: its status as a positive code, the problem as data (PR-1)."""
     head = strict_json.dumps({"code": refusal.status, "message": refusal.problem.kind.title})[:-1]
