@@ -18,7 +18,8 @@ from apps.api.mcp.protocol import INVALID_PARAMS, Message
 
 Reply = Literal["yes", "no", "leave", "again"]
 
-_QUESTION = "confirm"
+# The names that the protocol's own examples have.
+_QUESTION, _FIELD = "confirm", "ok"
 _MOST_ROWS = 20
 _MOST_CHARACTERS = 4_000
 
@@ -32,7 +33,7 @@ def is_possible(message: Message) -> bool:
 def question(title: str, shown: Mapping[str, Any], state: str) -> dict[str, Any]:
     """The result that asks instead of answering."""
     rule = {"type": "boolean", "title": "Confirm", "description": "Yes: run it exactly as shown."}
-    schema = {"type": "object", "properties": {_QUESTION: rule}, "required": [_QUESTION]}
+    schema = {"type": "object", "properties": {_FIELD: rule}, "required": [_FIELD]}
     params = {"mode": "form", "message": _words(title, shown), "requestedSchema": schema}
     return {
         "resultType": "input_required",
@@ -68,7 +69,7 @@ def reply(message: Message) -> Reply:
     if not isinstance(found, dict):
         return "again"
     content = found.get("content")
-    word = content.get(_QUESTION) if isinstance(content, dict) else None
+    word = content.get(_FIELD) if isinstance(content, dict) else None
     match found.get("action"), word:
         case "accept", True:
             return "yes"

@@ -38,7 +38,7 @@ async def connected() -> Any:
 
         async def asked(context: Any, params: Any) -> Any:
             ASKED.append(params.message)
-            return types.ElicitResult(action="accept", content={"confirm": True})
+            return types.ElicitResult(action="accept", content={"ok": True})
 
         more: dict[str, Any] = {"elicitation_callback": asked} if WHAT == "eliciting" else {}
         async with httpx2.AsyncClient(headers=HEADERS) as http:

@@ -18,7 +18,7 @@ from tests.api.shop import Shop, put, stored
 
 pytestmark = pytest.mark.sqlite
 
-YES = {"confirm": {"action": "accept", "content": {"confirm": True}}}
+YES = {"confirm": {"action": "accept", "content": {"ok": True}}}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_client_that_asks_gets_a_question_and_no_code(client: Client) -> None:
     question = result["inputRequests"]["confirm"]
     assert question["method"] == "elicitation/create"
     assert "Weigh." in question["params"]["message"]
-    assert question["params"]["requestedSchema"]["required"] == ["confirm"]
+    assert question["params"]["requestedSchema"]["required"] == ["ok"]
     assert "confirm_token" not in str(result)
     assert "content" not in result
 
@@ -91,7 +91,7 @@ def test_a_yes_runs_it_once(client: Client) -> None:
 
 
 def test_a_no_rejects_it_with_an_entry(client: Client, subtests: pytest.Subtests) -> None:
-    answers: tuple[dict[str, Any], ...] = ({"action": "decline"}, {"action": "accept", "content": {"confirm": False}})
+    answers: tuple[dict[str, Any], ...] = ({"action": "decline"}, {"action": "accept", "content": {"ok": False}})
     for said in answers:
         with subtests.test(said["action"]):
             state = ask(client)["requestState"]
@@ -119,9 +119,9 @@ def test_a_cancel_leaves_it_waiting(client: Client) -> None:
         {"other": YES["confirm"]},
         {"confirm": "yes"},
         {"confirm": {"action": "accept"}},
-        {"confirm": {"action": "accept", "content": {"confirm": "true"}}},
-        {"confirm": {"action": "accept", "content": {"confirm": 1}}},
-        {"confirm": {"action": "yes", "content": {"confirm": True}}},
+        {"confirm": {"action": "accept", "content": {"ok": "true"}}},
+        {"confirm": {"action": "accept", "content": {"ok": 1}}},
+        {"confirm": {"action": "yes", "content": {"ok": True}}},
     ],
 )
 def test_a_missing_or_wrong_answer_is_asked_again_and_runs_nothing(client: Client, responses: Any) -> None:
