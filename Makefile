@@ -47,7 +47,7 @@ bench: $(VENV)/test.stamp services
 	@$(BIN)/python -m bench
 
 lock: var/lock/bin/uv
-	cd requirements && for part in base test; do \
+	cd requirements && for part in base test mcp-client-1 mcp-client-2; do \
 		../var/lock/bin/uv pip compile --quiet --generate-hashes --no-annotate --python-version 3.11 $(if $(UPGRADE),--upgrade) \
 			--custom-compile-command "make lock" $$part.in --output-file $$part.txt; \
 	done

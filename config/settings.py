@@ -62,7 +62,7 @@ MIDDLEWARE = [
 ]
 
 # Where nobody comes with a browser: the middleware for people stands aside.
-MACHINE_PATHS = ("/api/v1/",)
+MACHINE_PATHS = ("/api/v1/", "/mcp", "/.well-known/")
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"

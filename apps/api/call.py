@@ -132,6 +132,7 @@ class Call:
     on_behalf: OnBehalf | None = None  # of a session's call alone
     redeems: bool = False  # the person confirms: `asked_uuid` is the row that they mean, None when it can't be one
     asked_uuid: UUID | None = None
+    elicited: bool = False  # the transport asked by itself, and a state that it signed names the row: `asked_uuid`
     approval: "Approval | None" = None  # of an approved call alone: the row that this attempt runs
     approvers: tuple[str, ...] = ()  # the ids of those whose votes count
     started: float = field(default_factory=time.perf_counter)
@@ -167,7 +168,7 @@ class Call:
     @property
     def is_confirmation(self) -> bool:
         """The second word for a call that was held: a code, or the person's own confirmation."""
-        return self.redeems or "confirm_token" in self.control
+        return self.redeems or self.elicited or "confirm_token" in self.control
 
     # What must happen at the end: inside the effect's transaction after the answer is encoded, or after everything.
     before_commit: list[Callable[[Outcome], None]] = field(default_factory=list)

@@ -74,8 +74,8 @@ def find(call: Call, tool: Tool) -> Confirmation:
 
 
 def _meant(call: Call, tool: Tool) -> Confirmation:
-    """The caller's own row: a person's by its uuid, any other's by its code. Nobody's and somebody else's are one answer."""
-    if call.redeems:
+    """The caller's own row: by its uuid for a person and for a signed state, else by its code. Nobody's and another's are one answer."""
+    if call.redeems or call.elicited:
         return _own(callers.of(call), call.asked_uuid)
     code = _digest(call.control["confirm_token"])
     row = Confirmation.objects.filter(digest=code, caller=_caller(call, tool)).first()
@@ -108,10 +108,16 @@ def expire(row: Confirmation) -> None:
     _end(row, State.EXPIRED)
 
 
-def reject(call: Call) -> Confirmation:
-    """The person says no to a held call of theirs, in the transaction that is open. Raises Problem with DG-3's reasons."""
+def waiting(call: Call) -> Confirmation:
+    """The caller's row that `asked_uuid` names. Raises Problem with DG-3's reasons."""
     row = _own(callers.of(call), call.asked_uuid)
     _must_wait(row)
+    return row
+
+
+def reject(call: Call) -> Confirmation:
+    """The caller's no to a held call of theirs, in the transaction that is open. Raises Problem with DG-3's reasons."""
+    row = waiting(call)
     _end(row, State.REJECTED)
     return row
 

@@ -1,6 +1,7 @@
 """Between HTTP and the gate: a request's facts, its body read strictly, and an outcome's bytes sent (IN-1, RF-11)."""
 
 import re
+from collections.abc import Callable
 from typing import Any, assert_never
 from uuid import uuid4
 
@@ -49,22 +50,36 @@ def request_id(request: HttpRequest) -> str:
 
 def read_json(request: HttpRequest) -> dict[str, Any]:
     """The body as a JSON object; an empty body is `{}`. Raises Problem: 400, 413 or 415."""
+    found: dict[str, Any] = _read(request, _object)
+    return found
+
+
+def read_message(request: HttpRequest) -> Any:
+    """The body as whatever JSON value it is, for a protocol that says itself what a message is. Raises what `read_json` raises."""
+    return _read(request, _value)
+
+
+def _read(request: HttpRequest, parse: Callable[[HttpRequest, bytes], Any]) -> Any:
     data = _body(request)
     if not data:
         return {}
     try:
-        return _object(request, data)
+        return parse(request, data)
     except Problem as problem:
         problem.unread = data.decode("latin-1")
         raise
 
 
-def _object(request: HttpRequest, data: bytes) -> dict[str, Any]:
+def _value(request: HttpRequest, data: bytes) -> Any:
     _refuse_other_media(request)
     try:
-        value = strict_json.loads(data)
+        return strict_json.loads(data)
     except strict_json.InvalidJSON as error:
         raise _invalid(error.reason, error.position) from None
+
+
+def _object(request: HttpRequest, data: bytes) -> dict[str, Any]:
+    value = _value(request, data)
     if not isinstance(value, dict):
         raise _invalid("the body must be an object", 0)
     return value

@@ -20,11 +20,14 @@ from apps.api.tool import Tool
 __all__ = [
     "call",
     "cost",
+    "elicited",
     "enter",
     "execute",
     "execute_as",
     "input_schema",
     "list",
+    "pay",
+    "receive",
     "redeem_as",
     "reject_as",
     "tool_availability",
@@ -36,6 +39,23 @@ __all__ = [
 def enter(call: Call) -> Refusal | None:
     """Steps 1 to 3 for a call that came through the door. None: the caller is known and may go on."""
     outcome = gate.go(call, gate.ENTER)
+    assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
+    return outcome
+
+
+def receive(call: Call, audience: Audience, read: Callable[[], Any]) -> Refusal | None:
+    """Read the entered caller's message into `call.input` before it is known what it asks for; a refused one costs a unit."""
+    _must_have_entered(call, audience)
+    call.input = read
+    outcome = gate.go(call, gate.MESSAGE)
+    assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
+    return outcome
+
+
+def pay(call: Call, audience: Audience) -> Refusal | None:
+    """The unit of a message that is neither a call nor a listing; what it cost is in `outcomes.charged(call)`."""
+    _must_have_entered(call, audience)
+    outcome = gate.go(call, gate.METHOD)
     assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
     return outcome
 
@@ -60,6 +80,27 @@ def execute(
     outcome = gate.go(call, gate.KEY if audience == "admin" else gate.PUBLIC)
     assert outcome is not None  # noqa: S101 - the last step of both chains ends the call
     return outcome
+
+
+def elicited(
+    call: Call,
+    audience: Audience,
+    confirmation_uuid: UUID,
+    name: str,
+    input: Any,
+    *,
+    rejects: bool,
+    resolve_name: Callable[[str], str] | None = None,
+) -> Outcome:
+    """What becomes of a held call whose transport asked for the second word and got no yes: rejected, or left waiting. Costs one unit.
+
+    The uuid must come from a state that the transport signed for this caller. A yes is `execute` with `call.elicited` set.
+    """
+    _must_have_entered(call, audience)
+    call.name, call.input, call.resolve_name = name, input, resolve_name
+    call.asked_uuid, call.elicited = confirmation_uuid, True
+    key, public = (gate.DECLINE, gate.PUBLIC_DECLINE) if rejects else (gate.LEAVE, gate.PUBLIC_LEAVE)
+    return _go_as(call, key if audience == "admin" else public)
 
 
 def visible(call: Call, audience: Audience) -> Listing | Refusal:

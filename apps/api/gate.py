@@ -9,7 +9,7 @@ from django.db import connections, transaction
 from apps.api import faults, guard, observers, outcomes
 from apps.api.call import Call, Outcome, Refusal
 from apps.api.problems import Problem
-from apps.api.steps import approved, door, lookup, running, sessions, toll, validation
+from apps.api.steps import approved, door, elicited, lookup, running, sessions, toll, validation
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +41,16 @@ PUBLIC: Sequence[Step] = (
     running.danger,
     running.run,
 )
+
+# A message is read before anybody knows what it asks for; what is no call of a tool then costs one unit (MC-1).
+MESSAGE: Sequence[Step] = (lookup.read_message,)
+METHOD: Sequence[Step] = (toll.charge_listing,)
+
+# What a client answered when it was asked for the second word, unless it is yes: that runs the call (MC-4).
+DECLINE: Sequence[Step] = (lookup.look_up, toll.charge_listing, elicited.reject)
+LEAVE: Sequence[Step] = (lookup.look_up, toll.charge_listing, elicited.leave)
+PUBLIC_DECLINE: Sequence[Step] = (toll.charge_entry, lookup.look_up, elicited.reject)
+PUBLIC_LEAVE: Sequence[Step] = (toll.charge_entry, lookup.look_up, elicited.leave)
 
 LISTING: Sequence[Step] = (lookup.find_scopes, toll.charge_listing)
 

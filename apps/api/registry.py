@@ -42,6 +42,14 @@ class Registry:
     def find(self, audience: Audience, name: str) -> Tool | None:
         return self.tools.get((audience, name))
 
+    def canonical(self, audience: Audience, spelled: str) -> str:
+        """The name of the tool that is spelled with dots or, as MCP's clients do, with underscores; what is neither stays as it is."""
+        return spelled if (audience, spelled) in self.tools else self._by_alias.get((audience, spelled), spelled)
+
+    @cached_property
+    def _by_alias(self) -> Mapping[tuple[Audience, str], str]:
+        return {(audience, tool.alias): name for (audience, name), tool in self.tools.items()}
+
     def of(self, audience: Audience) -> list[Tool]:
         """The audience's tools by name."""
         return self._by_audience.get(audience, [])

@@ -20,7 +20,7 @@ class ProblemAnswers:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        self.prefixes: tuple[str, ...] = tuple(getattr(settings, "API_PATHS", ("/api/",)))
+        self.prefixes: tuple[str, ...] = tuple(getattr(settings, "API_PATHS", ("/api/", "/mcp/")))
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         answer = self.get_response(request)
@@ -48,6 +48,8 @@ def _problem(answer: HttpResponseBase, request: HttpRequest) -> HttpResponseBase
     """The problem to send instead; None where the answer may go as it is."""
     if answer.status_code < 400 or answer.headers.get("Content-Type", "").startswith(problems.MEDIA_TYPE):
         return None
+    if getattr(answer, "is_protocol_fault", False):
+        return None  # JSON-RPC has a form of its own
     made = doorway.problem_response(problems.of_status(answer.status_code), request)
     for name in _KEPT:
         if name in answer.headers:

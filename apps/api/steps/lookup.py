@@ -14,6 +14,8 @@ from apps.api.tool import Tool
 
 def read_input(call: Call) -> None:
     """The body, where the transport brought a function that reads it. A refused body costs a key one unit (RF-14)."""
+    if call.read_strictly:
+        return  # by `read_message`, and searched whole
     try:
         if callable(call.input):
             call.input, call.read_strictly = call.input(), True
@@ -21,6 +23,17 @@ def read_input(call: Call) -> None:
     except Problem as problem:
         _shows_a_key(call, problem.unread)
         toll.pay_one(call)
+        raise
+
+
+def read_message(call: Call) -> None:
+    """The whole message of a transport that learns from it what is asked, so nothing is paid yet. A refused one costs a unit."""
+    try:
+        call.input, call.read_strictly = call.input(), True
+        refuse_key_text(call)
+    except Problem as problem:
+        _shows_a_key(call, problem.unread)
+        toll.charge_listing(call)
         raise
 
 

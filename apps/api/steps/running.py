@@ -70,14 +70,14 @@ def danger(call: Call) -> Outcome | None:
     if call.dry_run:
         return _dry_run(call, tool)
     if call.actor is not None and call.actor.key is not None and call.actor.key.requires_approval:
-        if "confirm_token" in call.control:
+        if call.is_confirmation:
             raise confirmations.refused("invalid", "A key that requires approval has no codes.")
         return queueing.run(call, tool)
     return None
 
 
 def _dry_run(call: Call, tool: Tool) -> Outcome:
-    if "confirm_token" in call.control:
+    if call.is_confirmation:
         raise validation.invalid([schemas.fault("/confirm_token", "A preview takes no code.")])
     with guard.read_only():
         shown, _ = handlers.preview(call, tool, handlers.context(call, dry_run=True))

@@ -1,0 +1,109 @@
+"""The HTTP around MCP (MC-1, PR-1): what is answered by a problem, what by JSON-RPC, what by the result of a tool."""
+
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from apps.api import doorway, executor, outcomes, strict_json
+from apps.api.call import Audience, Call, Refusal
+from apps.api.mcp import methods, protocol, replies
+from apps.api.mcp.protocol import PARSE_ERROR, Fault
+from apps.api.problems import Problem, of_status
+
+# Answered by HTTP itself, whatever was asked: who calls, and what is no message that could be answered.
+_AT_THE_DOOR = ("unauthorized", "rate_limited", "bad_request", "credential_in_url")
+_OF_THE_BODY = ("credential_in_body", "body_too_large", "unsupported_media_type")
+_UNREADABLE = ("invalid_json", "bad_request")
+
+
+@csrf_exempt
+@login_not_required
+def endpoint(request: HttpRequest, audience: Audience) -> HttpResponse:
+    """One message in, one answer out; nothing is kept for the next one."""
+    if request.method != "POST":
+        return _problem(request, Problem("method_not_allowed", "Messages are sent by POST.", headers={"Allow": "POST"}))
+    if _is_foreign(request):
+        return _problem(request, Problem("forbidden", "Pages of other sites do not call this server."))
+    call = doorway.call_of(request, audience)
+    refusal = executor.enter(call)
+    if refusal is None:
+        refusal = executor.receive(call, audience, partial(doorway.read_message, request))
+        return _answer(request, call) if refusal is None else _unread(refusal)
+    return doorway.response(refusal) if refusal.problem.code in _AT_THE_DOOR else _shut(request, refusal)
+
+
+@csrf_exempt
+@login_not_required
+def no_oauth(request: HttpRequest) -> HttpResponse:
+    """Keys are made by people, not negotiated: a client that looks for an authorization server is told so in JSON (MC-3)."""
+    return _problem(
+        request, of_status(404, "There is no authorization server: send an API key as Authorization: Bearer.")
+    )
+
+
+def _answer(request: HttpRequest, call: Call) -> HttpResponse:
+    try:
+        message = protocol.read(call.input, request.META)
+        return replies.accepted() if message.is_notification else methods.answer(call, message)
+    except Fault as fault:
+        refusal = executor.pay(call, call.audience)
+        return _refused(call.input, refusal) if refusal else replies.fault(fault, outcomes.charged(call))
+
+
+def _unread(refusal: Refusal) -> HttpResponse:
+    """A body that is no message: nobody knows which request to answer."""
+    problem = refusal.problem
+    if problem.code in _OF_THE_BODY:
+        return doorway.response(refusal)
+    if problem.code in _UNREADABLE:
+        fault = Fault(PARSE_ERROR, problem.detail, data=_document(refusal))
+        return replies.fault(fault, refusal.headers)
+    return replies.refused(None, refusal)
+
+
+def _shut(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    """Refused before the body's turn came: it is read all the same, for the answer must have the form that its method has."""
+    try:
+        value = doorway.read_message(request)
+    except Problem:
+        value = None
+    return _refused(value, refusal)
+
+
+def _refused(value: Any, refusal: Refusal) -> HttpResponse:
+    try:
+        message = protocol.envelope(value)
+    except Fault as fault:
+        return replies.refused(fault.id, refusal)
+    if message.is_notification:
+        return replies.accepted()
+    return (
+        replies.tool_result(message, refusal)
+        if message.method == "tools/call"
+        else replies.refused(message.id, refusal)
+    )
+
+
+def _problem(request: HttpRequest, problem: Problem) -> HttpResponse:
+    return doorway.problem_response(problem, request)
+
+
+def _document(refusal: Refusal) -> Any:
+    return strict_json.loads(refusal.body)
+
+
+def _is_foreign(request: HttpRequest) -> bool:
+    """Whether a browser sends this for a page of another site. Programs send no Origin."""
+    origin = request.META.get("HTTP_ORIGIN")
+    if origin is None:
+        return False
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return True
+    own = origin == doorway.base_url(request) or parts.netloc == request.get_host()
+    return parts.scheme not in ("http", "https") or not own
