@@ -20,7 +20,7 @@ _TEXT = "text"
 
 def of_input(tool: Tool) -> dict[str, Any] | None:
     """A body that the gate would accept for the tool, with the fields that must be there and those that have an example."""
-    found = _object(tool.own_schema)
+    found = _object(tool.input_schema)
     return found if isinstance(found, dict) and tool.validator.is_valid(found) else None
 
 
@@ -46,7 +46,8 @@ def of(schema: Any) -> Any:
         if schema.get(word):
             return of({**{name: part for name, part in schema.items() if name != word}, **schema[word][0]})
     kind = schema.get("type", "object")
-    return _OF_TYPE.get(kind[0] if isinstance(kind, list) else kind, lambda _: None)(schema)
+    simplest = _OF_TYPE.get(kind[0] if isinstance(kind, list) else kind)
+    return None if simplest is None else simplest(schema)
 
 
 def _object(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def of_input(tool: Tool) -> dict[str, Any]:
     """The schema of a call's body."""
     schema = executor.input_schema(tool)
     properties = {name: _of_field(tool, name, rule) for name, rule in schema.get("properties", {}).items()}
-    return bounded({**schema, "properties": properties})
+    found: dict[str, Any] = bounded({**schema, "properties": properties})
+    return found
 
 
 def bounded(schema: Any) -> Any:

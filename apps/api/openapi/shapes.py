@@ -39,13 +39,15 @@ def _list_of(items: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
+_STATUS = {"type": "integer", "minimum": 400, "maximum": 599}
+
 PROBLEM = {
     "type": "object",
     "description": "Every answer of 400 and above (RFC 9457). Other members than these tell more about the code.",
     "properties": {
         "type": {"type": "string", "format": "uri", "description": "A page of this server that explains the code."},
         "title": _TEXT,
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "status": _STATUS,
         "detail": {"type": "string", "description": "What happened, in English."},
         "code": {"type": "string", "description": "What a program decides by."},
         "retry": {
@@ -140,7 +142,7 @@ _WHOAMI = _exactly(
         "limits": _list_of(_exactly(_LIMIT)),
     }
 )
-_KIND = {"code": _TEXT, "status": PROBLEM["properties"]["status"], "title": _TEXT, "type": _TEXT}
+_KIND = {"code": _TEXT, "status": _STATUS, "title": _TEXT, "type": _TEXT}
 _PROBLEMS = _exactly({"problems": _list_of(_exactly({**_KIND, "retry": {"enum": list(get_args(Retry))}}))})
 
 _SCHEMA = {"type": "object", "additionalProperties": True, "description": "JSON Schema 2020-12."}
