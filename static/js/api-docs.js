@@ -78,15 +78,20 @@ function render(found) {
   });
 }
 
-/** Adds the key, and lets nothing go to another host. */
+/** Adds the key where the call is sent and not before: the command line that the reader shows has a placeholder. No other host is called. */
 function requestInterceptor(request) {
   if (new URL(request.url, location.href).origin !== location.origin) {
     throw new Error("Calls go to this host alone.");
   }
-  request.credentials = "omit";
   if (key !== null) {
-    request.headers.Authorization = `Bearer ${key}`;
+    request.headers.Authorization = "Bearer YOUR_KEY";
   }
+  request.userFetch = (url, { headers, ...options }) =>
+    fetch(url, {
+      ...options,
+      headers: key === null ? headers : { ...headers, Authorization: `Bearer ${key}` },
+      credentials: "omit",
+    });
   return request;
 }
 
@@ -100,8 +105,7 @@ document.getElementById("with-key").addEventListener("submit", (event) => {
 });
 document.getElementById("without-key").addEventListener("click", () => {
   input.value = "";
-
-show(publicPath, null);
+  show(publicPath, null);
 });
 // Left and come back to: the browser may have kept the page with the key in it.
 addEventListener("pageshow", (event) => {

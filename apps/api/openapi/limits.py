@@ -3,7 +3,7 @@
 The tool's own schema is `executor.input_schema`; nothing that the gate accepts becomes invalid here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.api import doorway, executor, schemas, strict_json
@@ -18,6 +18,10 @@ _QUOTED = r'"(?:[ !#-\[\]-~]|\\["\\]){1,255}"'
 KEY_PATTERN = rf"^(?:[ !#-~][ -~]{{0,254}}|{_QUOTED})$"
 KEY_HEADER_PATTERN = rf"^(?:[!#-~](?:[ -~]{{0,253}}[!-~])?|{_QUOTED})$"
 
+NO_NUL = r"^[^\x00]*$"
+
+Bounds = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]
+
 _TEXT_FORMATS = {"uuid": 36, "date": 10, "date-time": 64, "email": 320}
 
 
@@ -25,30 +29,34 @@ def of_input(tool: Tool) -> dict[str, Any]:
     """The schema of a call's body."""
     schema = executor.input_schema(tool)
     properties = {name: _of_field(tool, name, rule) for name, rule in schema.get("properties", {}).items()}
-    found: dict[str, Any] = bounded({**schema, "properties": properties})
+    found: dict[str, Any] = _bounded({**schema, "properties": properties}, _OF_INPUT)
     return found
 
 
 def bounded(schema: Any) -> Any:
-    """The schema with the strict reader's bounds where it has none of its own."""
+    """The schema of an answer with bounds where it has none of its own."""
+    return _bounded(schema, _OF_OUTPUT)
+
+
+def _bounded(schema: Any, bounds: Bounds) -> Any:
     if isinstance(schema, list):
-        return [bounded(part) for part in schema]
+        return [_bounded(part, bounds) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {name: _member(name, part) for name, part in schema.items()}
+    found = {name: _member(name, part, bounds) for name, part in schema.items()}
     types = found.get("type", ())
     for kind in [types] if isinstance(types, str) else types:
-        if kind in _BOUNDS and not {"const", "enum", "$ref"} & found.keys():
-            found = _BOUNDS[kind](found)
+        if kind in bounds and not {"const", "enum", "$ref"} & found.keys():
+            found = bounds[kind](found)
     return found
 
 
-def _member(name: str, part: Any) -> Any:
+def _member(name: str, part: Any, bounds: Bounds) -> Any:
     if name in schemas.DATA:
         return part
     if name in schemas.NAMED and isinstance(part, Mapping):
-        return {key: bounded(rule) for key, rule in part.items()}
-    return bounded(part)
+        return {key: _bounded(rule, bounds) for key, rule in part.items()}
+    return _bounded(part, bounds)
 
 
 def _of_field(tool: Tool, name: str, rule: Any) -> Any:
@@ -66,6 +74,11 @@ def _text(rule: dict[str, Any]) -> dict[str, Any]:
     return {"maxLength": _TEXT_FORMATS.get(rule.get("format", ""), MAX_TEXT), **rule}
 
 
+def _text_of_input(rule: dict[str, Any]) -> dict[str, Any]:
+    """The strict reader refuses NUL."""
+    return _text({**({} if {"pattern", "format"} & rule.keys() else {"pattern": NO_NUL}), **rule})
+
+
 def _list(rule: dict[str, Any]) -> dict[str, Any]:
     return {"maxItems": MAX_LIST, **rule}
 
@@ -79,7 +92,8 @@ def _integer(rule: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-_BOUNDS = {"string": _text, "array": _list, "integer": _integer}
+_OF_OUTPUT: Bounds = {"string": _text, "array": _list, "integer": _integer}
+_OF_INPUT: Bounds = {**_OF_OUTPUT, "string": _text_of_input}
 
 # An answer has at most as many bytes as it may have.
 assert MAX_RESULT < MAX_TEXT  # noqa: S101 - so the bounds of bodies hold for answers too
