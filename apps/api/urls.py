@@ -9,6 +9,7 @@ app_name = "api"
 urlpatterns = [
     path("api/", include("apps.api.rest.urls")),
     path("", include("apps.api.mcp.urls")),
+    path("api/", include("apps.api.openapi.urls")),
     path("account/keys/", own_keys.listed, name="own_keys"),
     path("account/keys/new/", own_keys.new, name="own_keys_new"),
     path("account/keys/<str:uuid>/rotate/", own_keys.rotate, name="own_keys_rotate"),

@@ -22,12 +22,22 @@ Money = Annotated[
     Field(ge=0, max_digits=12, decimal_places=2),
     AfterValidator(lambda amount: amount.quantize(Decimal("0.01"))),
     WithJsonSchema(
-        {"type": "string", "pattern": _MONEY, "description": "An amount as a decimal string, for example 19.90."}
+        {
+            "type": "string",
+            "pattern": _MONEY,
+            "description": "An amount as a decimal string, for example 19.90.",
+            "examples": ["19.90"],
+        }
     ),
 ]
-Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$", description="ISO 4217, for example EUR.")]
-Sku = Annotated[str, Field(pattern=SKU_PATTERN, description="The product's SKU, exactly as it is spelled.")]
-CategorySlug = Annotated[str, Field(max_length=50, description="The slug of a category, for example lamps.")]
+Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$", description="ISO 4217, for example EUR.", examples=["EUR"])]
+Sku = Annotated[
+    str,
+    Field(pattern=SKU_PATTERN, description="The product's SKU, exactly as it is spelled.", examples=["LMP-0002"]),
+]
+CategorySlug = Annotated[
+    str, Field(max_length=50, description="The slug of a category, for example lamps.", examples=["lamps"])
+]
 Query = Annotated[
     str,
     Field(max_length=200, description="Words that must all occur in name, SKU or description; case does not count."),
@@ -59,7 +69,7 @@ class NewProduct(_Row):
     name: Annotated[
         str,
         StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
-        Field(description="What customers call it."),
+        Field(description="What customers call it.", examples=["Alder desk lamp"]),
     ]
     category: CategorySlug
     price: Money
