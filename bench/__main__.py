@@ -7,7 +7,7 @@ docs/benchmarks.md. `--full` fills tables with millions of rows, which takes min
 import argparse
 import sys
 
-from bench import cpu, figures, load, machine, pieces, queries, reads, records, writes
+from bench import cpu, figures, load, machine, mcp, pieces, queries, reads, records, writes
 from bench import world as worlds
 from bench.figures import Figure
 from bench.server import THREADS, Server
@@ -54,6 +54,7 @@ def _measured(world: World, *, rounds: int, many: int) -> list[Figure]:
     ):
         found += reads.floods(gate, world, rounds=rounds)
         found = reads.measure(gate, baseline, world, rounds=rounds) + found
+        found += mcp.measure(gate, baseline, world, rounds=rounds)
         found += writes.measure(gate, baseline, world, rounds=rounds)
         return found + records.measure(gate, world, rounds=rounds, records=many)
 
