@@ -4,9 +4,11 @@
 a session reference acts as that session: take it from the signed session of the request alone, never from what a client sends.
 """
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +17,7 @@ from apps.api import doorway, gate, handlers, listing, on_behalf, outcomes, pric
 from apps.api.availability import tool_availability
 from apps.api.call import Answer, Audience, Call, Listing, OnBehalf, Outcome, Refusal
 from apps.api.steps import lookup
+from apps.api.steps import provided as provided_steps
 from apps.api.tool import Tool
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "input_schema",
     "list",
     "pay",
+    "provided",
     "receive",
     "redeem_as",
     "reject_as",
@@ -34,6 +38,8 @@ __all__ = [
     "visible",
     "visible_for",
 ]
+
+T = TypeVar("T")
 
 
 def enter(call: Call) -> Refusal | None:
@@ -111,6 +117,20 @@ def visible(call: Call, audience: Audience) -> Listing | Refusal:
         return refusal
     tools = tuple(tool for tool in registry.current().of(audience) if lookup.may_call(call, tool))
     return Listing(tools=tools, headers=outcomes.charged(call))
+
+
+def provided(call: Call, audience: Audience, name: str, ask: Callable[[], T], *, scope: str) -> T | Refusal:
+    """What `ask` gives, for a caller that holds the API scope; costs one unit. It is the host's code: nothing can be written in it.
+
+    Whatever it raises is a 500, whose detail goes to the log under `name`.
+    """
+    _must_have_entered(call, audience)
+    call.name = name
+    given: builtins.list[T] = []
+    steps = partial(provided_steps.hold, scope=scope), partial(provided_steps.answer, ask=ask, given=given)
+    refusal = gate.go(call, (*gate.LISTING, *steps))
+    assert not isinstance(refusal, Answer)  # noqa: S101 - no step of this chain answers
+    return refusal or given[0]
 
 
 def execute_as(

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from apps.api import executor, registry
 from apps.api.call import Answer, Call, Outcome
-from apps.api.mcp import elicitation, replies
+from apps.api.mcp import elicitation, providing, replies
 from apps.api.mcp.protocol import INVALID_PARAMS, Message
 
 
@@ -20,6 +20,8 @@ def answer(call: Call, message: Message) -> HttpResponse:
     if not isinstance(arguments, dict | None):
         raise message.fault(INVALID_PARAMS, "arguments must be an object.")
     given = arguments or {}
+    if tool := providing.find(call, name):
+        return providing.call_tool(call, message, tool, given)
     held = elicitation.uuid_of(call, message, name, given) if message.is_modern else None
     if held is None:
         return _sent(call, message, _run(call, name, given))

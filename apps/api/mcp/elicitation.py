@@ -24,10 +24,12 @@ _MOST_ROWS = 20
 _MOST_CHARACTERS = 4_000
 
 
-def is_possible(message: Message) -> bool:
-    """Whether the client declared, for this very request, that it shows forms."""
+def is_possible(message: Message, mode: str = "form") -> bool:
+    """Whether the client declared, for this very request, that it shows forms (which an empty object says too), or opens pages: "url"."""
     declared = message.capabilities.get("elicitation")
-    return isinstance(declared, dict) and (not declared or isinstance(declared.get("form"), dict))
+    if not isinstance(declared, dict):
+        return False
+    return isinstance(declared.get(mode), dict) or (mode == "form" and not declared)
 
 
 def question(title: str, shown: Mapping[str, Any], state: str) -> dict[str, Any]:

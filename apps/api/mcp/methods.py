@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from apps.api import executor, outcomes
 from apps.api.call import Call, Refusal
-from apps.api.mcp import calling, instructions, listing, replies
+from apps.api.mcp import calling, instructions, listing, providing, replies
 from apps.api.mcp.protocol import HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, SUPPORTED, Message
 
 # How long a client may keep a list. A call is decided on the state of its own moment, whatever was listed.
@@ -21,6 +21,8 @@ Method = Callable[[Call, Message], HttpResponse]
 def answer(call: Call, message: Message) -> HttpResponse:
     """The answer to a request. Raises Fault for what the protocol refuses; nothing is paid for it yet."""
     method = (_MODERN if message.is_modern else _HANDSHAKE).get(message.method)
+    if method is None and providing.serves(call, message.method):
+        return providing.answer(call, message, _cached(message))
     if method is None:
         raise message.fault(METHOD_NOT_FOUND, "Method not found")
     return method(call, message)
@@ -35,7 +37,7 @@ def _initialize(call: Call, message: Message) -> HttpResponse:
         message,
         {
             "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[-1],
-            "capabilities": _CAPABILITIES,
+            "capabilities": {**_CAPABILITIES, **providing.capabilities(call)},
             "serverInfo": replies.SERVER,
             "instructions": instructions.of(call.audience),
         },
@@ -48,7 +50,7 @@ def _discover(call: Call, message: Message) -> HttpResponse:
         message,
         {
             "supportedVersions": SUPPORTED,
-            "capabilities": _CAPABILITIES,
+            "capabilities": {**_CAPABILITIES, **providing.capabilities(call)},
             "instructions": instructions.of(call.audience),
             **_cached(message),
         },
@@ -65,7 +67,7 @@ def _tools_list(call: Call, message: Message) -> HttpResponse:
     found = executor.visible(call, call.audience)
     if isinstance(found, Refusal):
         return replies.refused(message.id, found)
-    tools = [listing.describe(tool) for tool in found.tools]
+    tools = [*map(listing.describe, found.tools), *providing.tools(call)]
     return replies.result(message, {"tools": tools, **_cached(message)}, found.headers)
 
 

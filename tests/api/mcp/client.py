@@ -51,8 +51,9 @@ class Client:
             }
             params["_meta"] = {**own, **params.get("_meta", {})}
             headers["Mcp-Method"] = method
-            if method == "tools/call" and "name" in params:
-                headers["Mcp-Name"] = str(params["name"])
+            member = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(method)
+            if member in params:
+                headers["Mcp-Name"] = str(params[member])
         return {
             "jsonrpc": "2.0",
             "id": id if id is not None else next(_ids),
