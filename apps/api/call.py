@@ -132,6 +132,7 @@ class Call:
     on_behalf: OnBehalf | None = None  # of a session's call alone
     redeems: bool = False  # the person confirms: `asked_uuid` is the row that they mean, None when it can't be one
     asked_uuid: UUID | None = None
+    listener: Callable[[Any], None] | None = None  # of a transport that tells its client how far a direct call came
     elicited: bool = False  # the transport asked by itself, and a state that it signed names the row: `asked_uuid`
     approval: "Approval | None" = None  # of an approved call alone: the row that this attempt runs
     approvers: tuple[str, ...] = ()  # the ids of those whose votes count

@@ -51,8 +51,10 @@ def context(call: Call, *, dry_run: bool = False) -> Context:
 
 
 def _progress(call: Call) -> Callable[[Any], None]:
-    """Shown while an approved operation runs; an ordinary call has nobody who waits for it elsewhere, and a preview is no progress."""
-    return _unheard if call.approval is None else partial(_report, approval_state.work_of(call.approval))
+    """Shown while an approved operation runs; an ordinary call's is told to its own client, where the transport listens."""
+    if call.approval is not None:
+        return partial(_report, approval_state.work_of(call.approval))
+    return call.listener or _unheard
 
 
 def _unheard(reported: Any) -> None:

@@ -1,13 +1,15 @@
 """MCP's methods over the executor: each takes the entered call and the message, and gives the answer to send."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 
 from apps.api import executor, outcomes
 from apps.api.call import Call, Refusal
-from apps.api.mcp import calling, instructions, listing, providing, replies
+from apps.api.mcp import calling, instructions, listing, providing, replies, streaming
 from apps.api.mcp.protocol import HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, SUPPORTED, Message
 
 # How long a client may keep a list. A call is decided on the state of its own moment, whatever was listed.
@@ -15,10 +17,10 @@ TTL_MS = 60_000
 
 _CAPABILITIES: dict[str, Any] = {"tools": {"listChanged": False}}
 
-Method = Callable[[Call, Message], HttpResponse]
+Method = Callable[[Call, Message], HttpResponseBase]
 
 
-def answer(call: Call, message: Message) -> HttpResponse:
+def answer(call: Call, message: Message) -> HttpResponseBase:
     """The answer to a request. Raises Fault for what the protocol refuses; nothing is paid for it yet."""
     method = (_MODERN if message.is_modern else _HANDSHAKE).get(message.method)
     if method is None and providing.serves(call, message.method):
@@ -80,6 +82,6 @@ def _cached(message: Message) -> dict[str, Any]:
     return {"ttlMs": TTL_MS, "cacheScope": "private"} if message.is_modern else {}
 
 
-_BOTH: dict[str, Method] = {"tools/list": _tools_list, "tools/call": calling.answer}
+_BOTH: dict[str, Method] = {"tools/list": _tools_list, "tools/call": partial(streaming.answer, calling.answer)}
 _HANDSHAKE: dict[str, Method] = {"initialize": _initialize, "ping": _ping, **_BOTH}
 _MODERN: dict[str, Method] = {"server/discover": _discover, **_BOTH}

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
 from apps.api import doorway, executor, outcomes, strict_json
@@ -22,7 +23,7 @@ _UNREADABLE = ("invalid_json", "bad_request")
 
 @csrf_exempt
 @login_not_required
-def endpoint(request: HttpRequest, audience: Audience) -> HttpResponse:
+def endpoint(request: HttpRequest, audience: Audience) -> HttpResponseBase:
     """One message in, one answer out; nothing is kept for the next one."""
     if request.method != "POST":
         return _problem(request, Problem("method_not_allowed", "Messages are sent by POST.", headers={"Allow": "POST"}))
@@ -45,7 +46,7 @@ def no_oauth(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _answer(request: HttpRequest, call: Call) -> HttpResponse:
+def _answer(request: HttpRequest, call: Call) -> HttpResponseBase:
     try:
         message = protocol.read(call.input, request.META)
         return replies.accepted() if message.is_notification else methods.answer(call, message)

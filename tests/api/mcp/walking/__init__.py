@@ -1,0 +1,1 @@
+"""A project's app whose tools report how far they are."""
