@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from config import serve
 from tests.services import Program
 
 
@@ -132,3 +133,27 @@ def test_in_production_the_asgi_process_serves_health_alone(settings: Any, embed
     settings.EMBEDDED = embedded
 
     assert [status("/healthz"), status("/sign-in/")] == expected
+
+
+def test_an_answer_on_a_kept_connection_does_not_wait_for_the_clients_acknowledgement() -> None:
+    async def delays() -> list[int]:
+        accepted: asyncio.Queue[asyncio.Transport] = asyncio.Queue()
+
+        class Serving(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                assert isinstance(transport, asyncio.Transport)
+                accepted.put_nowait(transport)
+
+        found = []
+        for host in ("127.0.0.1", "::1"):
+            listener = serve._listen(host, 0)
+            server = await asyncio.get_running_loop().create_server(Serving, sock=listener)
+            async with server:
+                _, writer = await asyncio.open_connection(*listener.getsockname()[:2])
+                transport = await accepted.get()
+                found.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+                transport.abort()
+                writer.close()
+        return found
+
+    assert asyncio.run(delays()) == [1, 1]
