@@ -1,13 +1,14 @@
 """Progress over SSE (MC-1): a call that runs in a thread of its own to its end, whether or not its client still listens.
 
 The answer becomes a stream with the first report, or when the tool is silent for long; a call that ends before is plain JSON, and so is
-every call while as many as may run in threads do. The call's thread waits for no client: the latest report replaces one that is not sent.
+every call while as many as may run in threads do. The call's thread waits for no client: of the reports that are not sent the latest stay.
 """
 
 import contextvars
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -30,6 +31,9 @@ log = structlog.get_logger(__name__)
 
 # So many calls of a process at most run in threads of their own: each takes a connection of the database beside the worker that sends.
 MOST = 8
+
+# So many reports wait to be sent together; a client that is shown a bar needs no more, and they are all that a slow one can hold up.
+_KEPT = 8
 
 _MEDIA_TYPE = "text/event-stream"
 _KEEP_ALIVE = b": the call goes on\n\n"
@@ -60,7 +64,7 @@ class Stream:
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._last: Step | None = None
-        self._unsent: Step | None = None
+        self._unsent: deque[Step] = deque(maxlen=_KEPT)
         self._answer: HttpResponse | None = None
         self._error: BaseException | None = None
 
@@ -69,7 +73,8 @@ class Stream:
         with self._changed:
             step = progress.step_of(reported, after=self._last)
             if step is not None:
-                self._last = self._unsent = step
+                self._last = step
+                self._unsent.append(step)
                 self._changed.notify()
 
     def run(self, answering: Answering) -> None:
@@ -89,7 +94,7 @@ class Stream:
         # A call that has not paid yet may end in a fault of the protocol, which is no stream; and the headers of the limiter go first.
         while not self._wait() and not self._call.levels:
             pass
-        if self._ended.is_set() and self._unsent is None:
+        if self._ended.is_set() and not self._unsent:
             return self._result()
         return StreamingHttpResponse(
             self._events(),
@@ -99,9 +104,9 @@ class Stream:
 
     def _events(self) -> Iterator[bytes]:
         while True:
-            step, is_over = self._next()
-            if step is not None:
-                yield _event(progress.notification(self._token, step))
+            steps, is_over = self._next()
+            if steps:
+                yield b"".join(_event(progress.notification(self._token, step)) for step in steps)
                 self._ended.wait(lifesigns.REPORTS_EVERY)
             elif is_over:
                 break
@@ -109,17 +114,18 @@ class Stream:
                 yield _KEEP_ALIVE
         yield _event(self._last_message())
 
-    def _next(self) -> tuple[Step | None, bool]:
-        """The latest report that is not sent, and whether the call ended."""
+    def _next(self) -> tuple[list[Step], bool]:
+        """The latest reports that are not sent, and whether the call ended."""
         self._wait()
         with self._changed:
-            step, self._unsent = self._unsent, None
-            return step, self._ended.is_set()
+            steps = list(self._unsent)
+            self._unsent.clear()
+            return steps, self._ended.is_set()
 
     def _wait(self) -> bool:
         """Until there is something to send. False: the tool is silent."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._ended.is_set() or self._unsent is not None, _silence_seconds())
+            return self._changed.wait_for(lambda: self._ended.is_set() or bool(self._unsent), _silence_seconds())
 
     def _result(self) -> HttpResponse:
         if self._error is not None:
