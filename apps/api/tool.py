@@ -1,5 +1,6 @@
 """What a module author writes (MT-1 to MT-4): modules, their tools, the error a handler refuses with, and the context it gets."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -260,7 +261,7 @@ class Module:
                 module=self,
                 name=name,
                 title=title or name.rpartition(".")[2].replace("_", " ").capitalize(),
-                description=description or (function.__doc__ or "").strip(),
+                description=description or inspect.cleandoc(function.__doc__ or ""),
                 audience=audience,
                 scope=scope,
                 permission=permission,

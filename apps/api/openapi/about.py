@@ -43,7 +43,8 @@ def text(audience: Audience, times: Times) -> str:
 
 
 _CALLS = """
-A call is a POST of a JSON object to the tool's own path. Paths work with and without a last slash.
+A call is a POST of a JSON object to the tool's own path. Paths work with and without a last slash. Every answer names
+its request in `X-Request-ID`: yours, if you send one, which finds the call in the operator's log.
 
 **Input.** At most {megabytes} MB of strict JSON in UTF-8: no member twice, no NaN, integers of 64 bits. Unknown fields are
 refused.

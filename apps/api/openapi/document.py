@@ -69,15 +69,19 @@ def _paths(tools: tuple[Tool, ...], audience: Audience, responses: Responses) ->
         f"{base}/tools": {"get": operations.of_listing(responses, security=security)},
         f"{base}/openapi.json": {"get": operations.of_document(responses, security=security)},
     }
+    faces = {method: (by_name[name], operation) for method, name, operation in _APPROVALS if name in by_name}
+    followed = tuple(operation for _, operation in faces.values())
     for tool in tools:
-        found[f"{base}/tools/{tool.name}"] = {"post": operations.of_tool(tool, responses, security=security)}
-    faces = {
-        method: operations.of_approval(by_name[name], responses, security=security, name=operation)
-        for method, name, operation in _APPROVALS
-        if name in by_name
-    }
+        path = f"{base}/tools/{tool.name}"
+        found[path] = {"post": operations.of_tool(tool, responses, security=security, faces=followed)}
     if faces:
-        found[f"{base}/approvals/{{approval_id}}"] = {"parameters": [operations.APPROVAL_ID], **faces}
+        found[f"{base}/approvals/{{approval_id}}"] = {
+            "parameters": [operations.APPROVAL_ID],
+            **{
+                method: operations.of_approval(tool, responses, security=security, name=operation)
+                for method, (tool, operation) in faces.items()
+            },
+        }
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from apps.api.openapi import limits, shapes
+from apps.api.openapi import limits, samples
 
 _COUNT = {"type": "integer", "format": "int64", "minimum": 1, "maximum": 86_400}
 
@@ -22,7 +22,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             "Names this request in the operator's log: the one that was sent, where it is 1 to 64 characters of `A-Za-z0-9._-`, else a "
             "new one.",
             _text(64, pattern="^[A-Za-z0-9._-]{1,64}$"),
-            shapes.REQUEST_ID,
+            samples.REQUEST_ID,
         ),
         "required": True,
     },

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.api import problems
-from apps.api.openapi import headers, shapes
+from apps.api.openapi import headers, samples
 from apps.api.pages.problems import MEANINGS
 from apps.api.problems import CORE, Kind, Problem
 from apps.api.tool import Tool
@@ -32,6 +32,8 @@ _OF_A_CALL = (
     "validation_failed",
     "too_many_items",
 )
+# The REST face of an approval reads no body, and its path is all the input there is.
+_OF_A_PATH = ("not_found", "conflict")
 _OF_A_WRITE = (
     "idempotency_in_progress",
     "idempotency_outcome_unknown",
@@ -51,6 +53,8 @@ _EXAMPLES: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "too_many_items": ("At most 500 rows are allowed.", {"max_items": 500}),
     "rate_limited": ("The budget of this minute is spent.", {}),
+    "unauthorized": ("A valid API key is required.", {}),
+    "idempotency_key_reused": ("This idempotency key was used with other input.", {}),
 }
 
 
@@ -76,6 +80,10 @@ class Responses:
             suffix = f"{'write' if is_write else 'call'}.{tool.module.key}"
             found |= self._referred(both, suffix=suffix, replayable=is_write and tool.replay)
         return dict(sorted(found.items()))
+
+    def of_path(self) -> dict[str, Any]:
+        """What a call whose only input is its path can end in."""
+        return self._referred([*self._door(), *(CORE[code] for code in _OF_A_PATH)], suffix="path", replayable=False)
 
     def _door(self) -> list[Kind]:
         own = ("unauthorized",) if self.audience == "admin" else ()
@@ -125,4 +133,4 @@ def _response(status: int, kinds: list[Kind], *, replayable: bool) -> dict[str, 
 
 def _example(kind: Kind) -> dict[str, Any]:
     detail, context = _EXAMPLES.get(kind.code, (f"{kind.title}.", {}))
-    return problems.document(Problem(kind.code, detail, kind=kind, **context), shapes.REQUEST_ID)
+    return problems.document(Problem(kind.code, detail, kind=kind, **context), samples.REQUEST_ID)

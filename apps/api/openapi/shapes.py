@@ -7,10 +7,6 @@ from apps.api import system
 from apps.api.openapi import limits
 from apps.api.problems import Retry
 
-MOMENT = "2026-01-31T12:00:00+00:00"
-UUID_TEXT = "6f1c2b1e-0c0a-4d1e-9a55-0f2f3f5d7c11"
-REQUEST_ID = "4f3c2a1b0d9e4f5a8b7c6d5e4f3a2b1c"
-
 _TEXT = {"type": "string"}
 _UUID = {"type": "string", "format": "uuid"}
 _TIME = {"type": "string", "format": "date-time"}
@@ -205,50 +201,4 @@ OF_CORE: Mapping[str, dict[str, Any]] = {
     "system.get_approval": {"$ref": "#/components/schemas/Approval"},
     "system.cancel_approval": {"$ref": "#/components/schemas/Approval"},
     "system.list_approvals": limits.bounded(_APPROVALS),
-}
-
-_SHOWN = {
-    "summary": "Set 1 price.",
-    "rows": [
-        {"label": "LMP-0029 Alder desk lamp", "field": "price", "before": "100.50", "after": "110.00", "note": "+9.5%"}
-    ],
-    "more": 0,
-    "totals": {"products": 1},
-}
-EXAMPLES: Mapping[str, dict[str, Any]] = {
-    "Preview": {"status": "preview", "preview": _SHOWN},
-    "ConfirmationRequired": {
-        "status": "confirmation_required",
-        "confirm_token": "tc_shown-once-by-the-answer",
-        "confirmation_id": UUID_TEXT,
-        "preview": _SHOWN,
-        "expires_at": MOMENT,
-        "expires_in_seconds": 600,
-    },
-    "PendingApproval": {
-        "status": "pending_approval",
-        "approval_id": UUID_TEXT,
-        "preview": _SHOWN,
-        "expires_at": MOMENT,
-        "expires_in_seconds": 259200,
-        "url": f"https://example.org/approvals/{UUID_TEXT}/",
-        "approvals_needed": 1,
-    },
-    "Approval": {
-        "approval_id": UUID_TEXT,
-        "tool": "catalogue.update_prices",
-        "status": "pending",
-        "code": None,
-        "reason": None,
-        "preview": _SHOWN,
-        "created_at": MOMENT,
-        "expires_at": MOMENT,
-        "expires_in_seconds": 259200,
-        "approvals": 0,
-        "approvals_needed": 1,
-        "progress": None,
-        "partial": None,
-        "result": None,
-        "ended_at": None,
-    },
 }

@@ -58,8 +58,10 @@ MEANINGS: Mapping[str, Promise] = {
     ),
     "conflict": _(
         "Something else was faster, and nothing was changed. The reason in the answer says what: busy or serialization (other calls "
-        "change the same things: repeat it), too_many_waiting (as many calls of this caller wait for a confirmation as may: use their "
-        "codes or let them expire)."
+        "change the same things: repeat it), too_many_waiting (as many calls of this caller wait for a confirmation or an approval as "
+        "may: use their codes, take some back or let them expire), stale_preview or not_pending (the approval changed or ended "
+        "meanwhile: look at it again), approval_rejected, approval_expired, approval_cancelled or approval_failed (the approval of this "
+        "call ended without a result: ask anew with a new idempotency key). A module may have reasons of its own."
     ),
     "body_too_large": _("The body is larger than this server reads."),
     "unsupported_media_type": _("The body must be application/json, uncompressed."),
