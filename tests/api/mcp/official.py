@@ -1,8 +1,10 @@
-"""The official Python client, old (1.x) or new (2.x), against a running server; started with an interpreter that has it, prints JSON.
+"""A session of the official Python client, 1.x or 2.x, that does what it is told; started with an interpreter that has one of them.
 
-    python official.py <url> <key> <sku> <what>
+    python official.py <url> <key> <how>
 
-`what` is "legacy", "auto", "2026-07-28" or "eliciting" (2.x), or "handshake" (1.x).
+`how` is "handshake" (1.x), or "legacy", "auto", "2026-07-28" or "eliciting" (2.x). The first line of its output says how it is connected;
+then each line of its input, `{"list": true}` or `{"call": name, "arguments": {…}}`, is answered by one. What the client raises is
+`{"raised": …}`.
 """
 
 import asyncio
@@ -11,21 +13,30 @@ import sys
 from contextlib import asynccontextmanager
 from typing import Any
 
-URL, KEY, SKU, WHAT = sys.argv[1:]
+URL, KEY, HOW = sys.argv[1:]
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 ASKED: list[str] = []
+STATUSES: list[int] = []
+
+
+async def seen(response: Any) -> None:
+    """Of HTTP's status the client 2.x says nothing."""
+    STATUSES.append(response.status_code)
+
+
+HTTP: dict[str, Any] = {"headers": HEADERS, "event_hooks": {"response": [seen]}}
 
 
 @asynccontextmanager
 async def connected() -> Any:
     """The client, and what it was told when it connected."""
-    if WHAT == "handshake":
+    if HOW == "handshake":
         import httpx
         from mcp import ClientSession
         from mcp.client.streamable_http import streamable_http_client
 
         async with (
-            httpx.AsyncClient(headers=HEADERS) as http,
+            httpx.AsyncClient(**HTTP) as http,
             streamable_http_client(URL, http_client=http) as (read, write, _),
             ClientSession(read, write) as session,
         ):
@@ -40,46 +51,44 @@ async def connected() -> Any:
             ASKED.append(params.message)
             return types.ElicitResult(action="accept", content={"ok": True})
 
-        more: dict[str, Any] = {"elicitation_callback": asked} if WHAT == "eliciting" else {}
-        async with httpx2.AsyncClient(headers=HEADERS) as http:
-            mode = "auto" if WHAT == "eliciting" else WHAT
+        more: dict[str, Any] = {"elicitation_callback": asked} if HOW == "eliciting" else {}
+        async with httpx2.AsyncClient(**HTTP) as http:
+            mode = "auto" if HOW == "eliciting" else HOW
             async with Client(streamable_http_client(URL, http_client=http), mode=mode, **more) as client:
                 yield client, client.protocol_version, client.instructions
 
 
-def shown(result: Any) -> dict[str, Any]:
-    """A result under the names of the wire."""
-    found: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
-    return found
+async def done(client: Any, wish: dict[str, Any]) -> dict[str, Any]:
+    """What the client makes of it, under the names of the wire, with what it asked its person meanwhile."""
+    ASKED.clear()
+    try:
+        found = await client.list_tools() if "list" in wish else await client.call_tool(wish["call"], wish["arguments"])
+    except Exception as error:
+        return raised(error)
+    return {"result": found.model_dump(mode="json", by_alias=True), "asked": list(ASKED)}
 
 
-async def main() -> dict[str, Any]:
-    """A list, a read, a refusal after which the session goes on, and a dangerous write with its second word."""
+def raised(error: BaseException) -> dict[str, Any]:
+    """An error of the client's, the innermost one of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return {"raised": f"{type(error).__name__}: {error} (HTTP {STATUSES[-1:]})"}
+
+
+def say(value: dict[str, Any]) -> None:
+    """One line to the test."""
+    print(json.dumps(value), flush=True)  # noqa: T201
+
+
+async def main() -> None:
+    """Until the input ends."""
     async with connected() as (client, version, instructions):
-        tools = [tool.name for tool in (await client.list_tools()).tools]
-        read = await client.call_tool("catalogue_list_products", {"limit": 1})
-        refused = await client.call_tool("catalogue_list_products", {"nope": 1})
-        unknown = await client.call_tool("no_such_tool", {})
-        held = shown(await client.call_tool("catalogue_delete_products", {"skus": [SKU]}))
-        code = (held.get("structuredContent") or {}).get("confirm_token")
-        done = (
-            shown(await client.call_tool("catalogue_delete_products", {"skus": [SKU], "confirm_token": code}))
-            if code
-            else held
-        )
-        after = await client.call_tool("system_whoami", {})
-        return {
-            "version": version,
-            "instructions": instructions,
-            "tools": tools,
-            "read": shown(read),
-            "refused": shown(refused),
-            "unknown": shown(unknown),
-            "held": held,
-            "done": done,
-            "after": shown(after),
-            "asked": ASKED,
-        }
+        say({"version": version, "instructions": instructions})
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            say(await done(client, json.loads(line)))
 
 
-print(json.dumps(asyncio.run(main())))  # noqa: T201  # the answer to the test
+try:
+    asyncio.run(main())
+except Exception as error:
+    say(raised(error))
