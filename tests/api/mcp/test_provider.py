@@ -1,7 +1,10 @@
 """The host's provider (MC-5): what it serves, and that it stands behind the gate. `hosted` is the provider."""
 
 import json
+import sys
 from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from tests.api.mcp.client import ERAS, MODERN, Client, left
 
 pytestmark = pytest.mark.sqlite
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "extend-mcp.md"
 OF_A_PROVIDER = ("prompts/list", "prompts/get", "resources/read", "completion/complete")
 
 
@@ -258,7 +262,7 @@ def test_odd_answers_never_reach_it(client: Client, given: Any) -> None:
 def test_a_client_is_not_asked_what_it_did_not_declare(machine: Machine, host: None, version: str) -> None:
     answer = Client(machine=machine, version=version).send("prompts/get", {"name": "asking"})
     assert fault(answer) == (400 if version == MODERN else 200, -32021)
-    needed = {"elicitation": {"url": {}}, "roots": {}}
+    needed: dict[str, Any] = {"elicitation": {"url": {}}, "roots": {}}
     assert answer.json()["error"]["data"] == {"requiredCapabilities": needed}
 
 
@@ -282,6 +286,23 @@ def test_a_provider_that_is_none_stops_the_start(settings: Any, name: str) -> No
     assert [message.id for message in provider.check_provider()] == ["api.E030"]
     with pytest.raises(ImproperlyConfigured):
         provider.current()
+
+
+def test_the_documented_provider_works(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    code = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+    module = ModuleType("documented")
+    exec(code, vars(module))  # noqa: S102 - our own page
+    monkeypatch.setitem(sys.modules, "documented", module)
+    settings.MCP_PROVIDER = "documented.Prompts"
+    assert provider.check_provider() == []
+    client = Client(machine=factories.make_machine(scopes=["catalogue:read"]), capabilities={"elicitation": {}})
+    (prompt,) = client.result("prompts/list")["prompts"]
+    assert client.result("prompts/get", {"name": prompt["name"]})["messages"]
+    assert fault(client.send("prompts/get", {"name": "no such"})) == (400, -32602)
+    assert client.call("choose_area")["inputRequests"]["area"]["params"]["message"] == "Which area?"
+    answered = {"area": {"action": "accept", "content": {"area": "tools"}}}
+    assert text(client.call("choose_area", inputResponses=answered)) == "The area is tools."
+    assert client.call("choose_area", inputResponses={"area": {"action": "decline"}})["resultType"] == "input_required"
 
 
 def test_checks_name_a_scope_of_nobody_and_a_tool_of_a_module(settings: Any, tools: Any) -> None:
