@@ -148,6 +148,7 @@ class Call:
     control: Mapping[str, Any] = field(default_factory=dict)  # `validate`: a write's control fields
     input_hash: str = ""  # `validate`: of a write's input without them
     extra: Mapping[str, Any] | None = None  # what the host added to the context, asked once
+    queued: "Approval | None" = None  # `danger`: the approval that the call waits for
     claim: "Claim | None" = None  # `asked_before`
     confirmation_uuid: UUID | None = None  # `run`: the row that the call made or redeemed
     replaces_uuid: UUID | None = None  # `run`: the row whose values changed, where a new one took its place

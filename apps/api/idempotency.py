@@ -5,7 +5,7 @@ Every change of a record is one conditional UPDATE that names the attempt, so th
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
 from uuid import UUID, uuid4
@@ -122,7 +122,12 @@ def _of_approval(record: IdempotencyRecord) -> Outcome | Problem | None:
         return None
     if state == Approval.State.DONE:
         return _replayed(approval.status, approval.body)
-    if record.external and code == "interrupted":
+    return of_ended(state, code, external=record.external)
+
+
+def of_ended(state: Approval.State, code: str, *, external: bool) -> Problem:
+    """What a call is refused with whose approval ended so, without an answer of the handler."""
+    if external and code == "interrupted":
         return outcome_unknown()
     return Problem(
         "conflict", f"The approval of this call is {state}.", retry="new_key", reason=f"approval_{state.value}"
@@ -211,15 +216,18 @@ def replay(record: IdempotencyRecord) -> Outcome:
     return _replayed(record.status, record.body)
 
 
-def _replayed(status: int | None, stored: Any) -> Outcome:
-    body = bytes(stored or b"")
+def stored(status: int | None, body: Any) -> Outcome:
+    """The outcome that was stored, byte for byte."""
+    body = bytes(body or b"")
     document = json.loads(body)
     if status == 200:
-        return Answer(result=document, body=body, headers=REPLAYED, replayed=True)
+        return Answer(result=document, body=body)
     kind = Kind(code=document["code"], status=document["status"], title=document["title"], retry=document["retry"])
-    return Refusal(
-        problem=Problem(kind.code, document["detail"], kind=kind), body=body, headers=REPLAYED, replayed=True
-    )
+    return Refusal(problem=Problem(kind.code, document["detail"], kind=kind), body=body)
+
+
+def _replayed(status: int | None, body: Any) -> Outcome:
+    return replace(stored(status, body), headers=REPLAYED, replayed=True)
 
 
 def in_progress() -> Problem:

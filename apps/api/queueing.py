@@ -20,7 +20,7 @@ def run(call: Call, tool: Tool) -> Outcome:
 
     def file() -> Answer:
         approval, is_new = approvals.file(call, tool, shown=shown, mark=mark, arguments=arguments)
-        call.confirmation_uuid = approval.pk
+        call.confirmation_uuid, call.queued = approval.pk, approval
         if call.claim is not None:
             IdempotencyRecord.objects.filter(pk=call.claim.uuid, attempt=call.claim.attempt).update(approval=approval)
         return outcomes.with_headers(call, _answer(approval, is_new=is_new))

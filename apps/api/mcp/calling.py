@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from apps.api import executor, registry
 from apps.api.call import Answer, Call, Outcome
-from apps.api.mcp import elicitation, providing, replies
+from apps.api.mcp import elicitation, providing, replies, tasks
 from apps.api.mcp.protocol import INVALID_PARAMS, Message
 
 
@@ -61,6 +61,8 @@ def _run(call: Call, name: str, given: dict[str, Any]) -> Outcome:
 
 
 def _sent(call: Call, message: Message, outcome: Outcome) -> HttpResponse:
+    if isinstance(outcome, Answer) and call.queued is not None and tasks.is_possible(call, message):
+        return replies.task(message, tasks.created(call.queued), outcome)
     is_prompt = isinstance(outcome, Answer) and outcome.outcome == "confirmation_required"
     if not (is_prompt and isinstance(outcome, Answer) and elicitation.is_possible(message)):
         return replies.tool_result(message, outcome)

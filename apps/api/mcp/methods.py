@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 
 from apps.api import executor, outcomes
 from apps.api.call import Call, Refusal
-from apps.api.mcp import calling, instructions, listing, providing, replies, streaming
+from apps.api.mcp import calling, instructions, listing, providing, replies, streaming, tasks
 from apps.api.mcp.protocol import HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, SUPPORTED, Message
 
 # How long a client may keep a list. A call is decided on the state of its own moment, whatever was listed.
@@ -52,7 +52,7 @@ def _discover(call: Call, message: Message) -> HttpResponse:
         message,
         {
             "supportedVersions": SUPPORTED,
-            "capabilities": {**_CAPABILITIES, **providing.capabilities(call)},
+            "capabilities": {**_CAPABILITIES, **providing.capabilities(call), **tasks.capabilities(call)},
             "instructions": instructions.of(call.audience),
             **_cached(message),
         },
@@ -84,4 +84,5 @@ def _cached(message: Message) -> dict[str, Any]:
 
 _BOTH: dict[str, Method] = {"tools/list": _tools_list, "tools/call": partial(streaming.answer, calling.answer)}
 _HANDSHAKE: dict[str, Method] = {"initialize": _initialize, "ping": _ping, **_BOTH}
-_MODERN: dict[str, Method] = {"server/discover": _discover, **_BOTH}
+_TASKS: dict[str, Method] = {"tasks/get": tasks.get, "tasks/update": tasks.update, "tasks/cancel": tasks.cancel}
+_MODERN: dict[str, Method] = {"server/discover": _discover, **_TASKS, **_BOTH}

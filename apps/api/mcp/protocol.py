@@ -34,7 +34,14 @@ _ALWAYS_400 = (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, UNSUPPORTED_VERSIO
 
 _VERSION_HEADER = "HTTP_MCP_PROTOCOL_VERSION"
 # Which member of the parameters the header Mcp-Name repeats.
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 
 Id = str | int | None

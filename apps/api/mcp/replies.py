@@ -16,13 +16,21 @@ SERVER = {"name": "tollhouse", "title": "Tollhouse", "version": "0.1.0"}
 _REPLAYED = {"Idempotent-Replayed": True}
 
 
-def result(message: Message, value: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
-    """A method's result."""
+def result(message: Message, value: Mapping[str, Any], headers: Mapping[str, str], **encoded: bytes) -> HttpResponse:
+    """A method's result; `encoded` are members whose bytes are made."""
     modern = {"resultType": "complete", "_meta": {SERVER_KEY: SERVER}} if message.is_modern else {}
-    return _sent(message.id, b'"result":' + strict_json.dumps({**value, **modern}), headers)
+    whole = strict_json.dumps({**value, **modern})
+    for name, data in encoded.items():
+        whole = whole[:-1] + b',"' + name.encode() + b'":' + data + b"}"
+    return _sent(message.id, b'"result":' + whole, headers)
 
 
 def tool_result(message: Message, outcome: Answer | Refusal) -> HttpResponse:
+    """The answer to a call of a tool."""
+    return _sent(message.id, b'"result":' + of_tool(message, outcome), outcome.headers)
+
+
+def of_tool(message: Message, outcome: Answer | Refusal) -> bytes:
     """MC-3: the answer as structure and as text, a refusal as text alone."""
     text = json.dumps(outcome.body.decode(), ensure_ascii=False).encode()
     is_error = isinstance(outcome, Refusal)
@@ -30,8 +38,7 @@ def tool_result(message: Message, outcome: Answer | Refusal) -> HttpResponse:
     meta = {**(_REPLAYED if outcome.replayed else {}), **({SERVER_KEY: SERVER} if message.is_modern else {})}
     more = {**({"resultType": "complete"} if message.is_modern else {}), **({"_meta": meta} if meta else {})}
     rest = strict_json.dumps({"isError": is_error, **more})[1:]
-    body = b'"result":{"content":[{"type":"text","text":' + text + b"}]," + structured + rest
-    return _sent(message.id, body, outcome.headers)
+    return b'{"content":[{"type":"text","text":' + text + b"}]," + structured + rest
 
 
 def asking(message: Message, question: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
@@ -40,10 +47,22 @@ def asking(message: Message, question: Mapping[str, Any], headers: Mapping[str, 
     return _sent(message.id, b'"result":' + strict_json.dumps(value), headers)
 
 
+def task(message: Message, created: Mapping[str, Any], outcome: Answer) -> HttpResponse:
+    """A handle in place of a result."""
+    meta = {**(_REPLAYED if outcome.replayed else {}), SERVER_KEY: SERVER}
+    value = {"resultType": "task", **created, "_meta": meta}
+    return _sent(message.id, b'"result":' + strict_json.dumps(value), outcome.headers)
+
+
 def refused(id: Id, refusal: Refusal) -> HttpResponse:
-    """A refusal of the gate to any other method: its status as a positive code, the problem as data (PR-1)."""
+    """A refusal of the gate to any other method than a call."""
+    return _sent(id, b'"error":' + error(refusal), refusal.headers)
+
+
+def error(refusal: Refusal) -> bytes:
+    """Its status as a positive code, the problem as data (PR-1)."""
     head = strict_json.dumps({"code": refusal.status, "message": refusal.problem.kind.title})[:-1]
-    return _sent(id, b'"error":' + head + b',"data":' + refusal.body + b"}", refusal.headers)
+    return head + b',"data":' + refusal.body + b"}"
 
 
 def fault(found: Fault, headers: Mapping[str, str]) -> HttpResponse:

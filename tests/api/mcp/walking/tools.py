@@ -47,7 +47,8 @@ def go(given: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 @go.preview
 def preview_go(given: dict[str, Any], ctx: Context) -> Any:
-    _walk(given, ctx)
+    for report in given.get("first", ()):
+        ctx.progress(report)
     return preview("Walk."), "always the same"
 
 
