@@ -55,7 +55,7 @@ def text(result: dict[str, Any]) -> str:
 def test_without_the_setting_there_is_no_such_method(machine: Machine, method: str) -> None:
     client = Client(machine=machine)
     assert fault(client.send(method)) == (404, -32601)
-    assert set(client.result("server/discover")["capabilities"]) == {"tools"}
+    assert set(client.result("server/discover")["capabilities"]) == {"tools", "extensions"}
 
 
 def test_the_capabilities_are_what_its_methods_stand_for(era: Client) -> None:
@@ -158,6 +158,14 @@ def test_its_tools_are_listed_as_reads_behind_the_modules(era: Client) -> None:
 def test_its_tools_answer_other_content(era: Client) -> None:
     assert era.call("picture")["content"][0]["type"] == "image"
     assert text(era.call("greet", {"name": "Ada"})) == "Hello, Ada!"
+
+
+@pytest.mark.alone
+def test_its_tools_are_asked_alike_where_the_client_wants_progress(era: Client) -> None:
+    asked = {"name": "greet", "arguments": {"name": "Ada"}, "_meta": {"progressToken": "mine"}}
+    answer = era.send("tools/call", asked, headers={"Accept": "application/json, text/event-stream"})
+    assert text(answer.json()["result"]) == "Hello, Ada!"
+    assert left(answer) == left(era.send("tools/list")) + 1
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": 1}, {"name": "a", "more": 1}])
@@ -280,7 +288,7 @@ def test_a_method_that_may_not_ask_is_an_internal_error(client: Client) -> None:
     assert fault(client.send("completion/complete")) == (200, -32603)
 
 
-@pytest.mark.parametrize("name", ["Grasping", "Twice", "Misspelled", "broken", "no_such"])
+@pytest.mark.parametrize("name", ["Grasping", "Twice", "Misspelled", "Unreadable", "broken", "no_such"])
 def test_a_provider_that_is_none_stops_the_start(settings: Any, name: str) -> None:
     settings.MCP_PROVIDER = f"tests.api.mcp.hosted.{name}"
     assert [message.id for message in provider.check_provider()] == ["api.E030"]
