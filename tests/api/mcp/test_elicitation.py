@@ -1,12 +1,10 @@
 """A dangerous call through a client that asks its person (MC-4)."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from apps.activity.models import Entry
@@ -15,6 +13,7 @@ from tests.api import factories, probe
 from tests.api.factories import Machine
 from tests.api.mcp.client import Client, left
 from tests.api.shop import Shop, put, stored
+from tests.api.together import at_once
 
 pytestmark = pytest.mark.sqlite
 
@@ -233,18 +232,15 @@ def test_every_reply_is_paid(client: Client) -> None:
 
 
 @pytest.mark.alone
-def test_many_yeses_at_once_run_it_once(shop: Shop) -> None:
+def test_twenty_yeses_at_once_run_it_once(shop: Shop) -> None:
     machine = shop.write(lambda given, ctx: {"put": put("effect")}, danger="always")
     state = Client(machine=machine, capabilities={"elicitation": {}}).call("shop_run", {})["requestState"]
 
-    def yes(_: int) -> dict[str, Any]:
+    def yes() -> dict[str, Any]:
         own = Client(machine=Machine(text=machine.text, key=machine.key), capabilities={"elicitation": {}})
-        try:
-            return result_of(own.send("tools/call", {"name": "shop_run", "requestState": state, "inputResponses": YES}))
-        finally:
-            connections.close_all()
+        return result_of(own.send("tools/call", {"name": "shop_run", "requestState": state, "inputResponses": YES}))
 
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(yes, range(8)))
-    assert [result["isError"] for result in results].count(False) == 1
+    results = at_once(*[yes] * 20)
+    refused = [json.loads(result["content"][0]["text"])["reason"] for result in results if result["isError"]]
+    assert (len(refused), set(refused) <= {"used", "busy"}) == (19, True)
     assert stored() == ["effect"]
