@@ -13,15 +13,11 @@ class ApiConfig(AppConfig):
 
     def ready(self) -> None:
         # Late imports: these modules need the models of every app.
-        from django.core.checks import register
-
         from apps.api import announcing, checks, registry, tasks
-        from apps.api.mcp import provider
 
         _configure_log()
         registry.discover()
         checks.register()
-        register(provider.check_provider)
         tasks.connect()
         announcing.connect()
 

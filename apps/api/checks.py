@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
 from apps.api import problems, registry, schemas, signature
+from apps.api.mcp import provider
 from apps.api.registry import Registry
 from apps.api.tool import Annotations, Module, Tool
 
@@ -28,6 +29,7 @@ def register() -> None:
     checks.register(check_tools)
     checks.register(check_databases, checks.Tags.database)
     checks.register(check_settings)
+    checks.register(provider.check_provider)
 
 
 def check_tools(**_: Any) -> list[checks.CheckMessage]:

@@ -4,6 +4,7 @@
 It stands behind the gate and can't widen it: see docs/how-to/extend-mcp.md.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,6 +29,7 @@ METHODS: Mapping[str, str] = {
     "completion/complete": "completions",
 }
 
+_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -133,6 +135,8 @@ def _faults(found: Any) -> Iterator[str]:
     if len(names) != len(set(names)):
         yield "a tool is declared twice"
     for tool in found.tools:
+        if not _NAME.fullmatch(tool.name):
+            yield f"the name {tool.name!r} is none that every client reads"
         if tool.schema["type"] != "object" or tool.validator is None:
             yield f"the schema of {tool.name} is no object's"
 

@@ -133,6 +133,10 @@ class Misspelled(Hosted):
     tools = (Tool(name="bad", title="Bad", description="Bad.", input_schema={"properties": {"a": {"type": "none"}}}),)
 
 
+class Unreadable(Hosted):
+    tools = (Tool(name="two words", title="Two", description="Two."),)
+
+
 class Homeless(Hosted):
     """On a scope that nobody can hold, without tools."""
 

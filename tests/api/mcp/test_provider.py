@@ -160,7 +160,6 @@ def test_its_tools_answer_other_content(era: Client) -> None:
     assert text(era.call("greet", {"name": "Ada"})) == "Hello, Ada!"
 
 
-@pytest.mark.alone
 def test_its_tools_are_asked_alike_where_the_client_wants_progress(era: Client) -> None:
     asked = {"name": "greet", "arguments": {"name": "Ada"}, "_meta": {"progressToken": "mine"}}
     answer = era.send("tools/call", asked, headers={"Accept": "application/json, text/event-stream"})
