@@ -1,10 +1,12 @@
 """`manage.py mcp_config` (RU-4): what each client reads, and that no key is in it."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from io import StringIO
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -84,6 +86,12 @@ def test_the_entry_of_visitors_asks_for_no_key(client: str) -> None:
     assert f"{URL}/public" in text
     assert '"tollhouse-public"' in text
     assert not [word for word in ("Authorization", "KEY", "inputs", "env", "header") if word in text]
+
+
+def test_the_how_to_shows_each_entry_as_it_is_printed() -> None:
+    shown = re.findall(r"```(json|toml)\n(.*?)```", Path("docs/how-to/connect-mcp.md").read_text(), re.DOTALL)
+    entries = [json.loads(text) if language == "json" else tomllib.loads(text) for language, text in shown]
+    assert [name for name, entry in ENTRIES.items() if entry not in entries] == []
 
 
 def test_without_a_client_it_is_the_form_that_most_of_them_read() -> None:
