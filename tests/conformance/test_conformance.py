@@ -13,6 +13,9 @@ from tests.conformance.suite import FixtureProgram, Verdict, run
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
+# The suite gives up some answers after half a second.
+alone = pytest.mark.alone
+
 Start = Callable[[str], FixtureProgram]
 
 
@@ -27,6 +30,7 @@ def states(tool: str) -> set[str]:
     return set(found.values_list("state", flat=True))
 
 
+@alone
 def test_with_the_provider_all_that_is_required_passes(suite: Path, start: Start, tmp_path: Path) -> None:
     verdict = shown(run(suite, start(PROVIDER), tmp_path, expected.REVISION))
     assert (verdict.passed, verdict.failed, verdict.warned) == (expected.REQUIRED, frozenset(), frozenset())
@@ -34,6 +38,7 @@ def test_with_the_provider_all_that_is_required_passes(suite: Path, start: Start
     assert verdict.extra == {name: what.startswith("passes") for name, what in expected.EXTRA.items()}
 
 
+@alone
 def test_without_it_the_tools_pass_and_nothing_else(suite: Path, start: Start, tmp_path: Path) -> None:
     verdict = shown(run(suite, start(""), tmp_path, expected.REVISION))
     assert (verdict.passed, verdict.failed) == (expected.OWN, frozenset(expected.PROVIDED))
@@ -42,6 +47,7 @@ def test_without_it_the_tools_pass_and_nothing_else(suite: Path, start: Start, t
     assert states("tampered_state") == {"waiting"}
 
 
+@alone
 def test_before_it_only_what_needs_a_session_fails(suite: Path, start: Start, tmp_path: Path) -> None:
     baseline = HERE / f"stateless-{expected.BEFORE}.yml"
     verdict = shown(run(suite, start(PROVIDER), tmp_path, expected.BEFORE, "--expected-failures", str(baseline)))
