@@ -21,6 +21,8 @@ HINTS = frozenset(Annotations.__annotations__)
 KEY = re.compile(r"[a-z][a-z0-9_]*")
 SCOPE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*")
 CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+# jsonschema knows two formats less than the hot path: what it needs for them takes seconds to import (requirements/base.in).
+FORMATS = frozenset(FormatChecker.checkers) | {"iri", "iri-reference"}
 
 Found = Iterator[checks.CheckMessage]
 
@@ -262,7 +264,7 @@ def _references_outside(schema: Mapping[str, Any]) -> Iterator[str]:
 def _unknown_formats(schema: Mapping[str, Any]) -> Iterator[str]:
     for _, node in _nodes(schema):
         name = node.get("format")
-        if isinstance(name, str) and name not in FormatChecker.checkers:
+        if isinstance(name, str) and name not in FORMATS:
             yield name
 
 

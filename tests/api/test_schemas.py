@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from apps.api import schemas
+from apps.api import checks, schemas
 from apps.api.schemas import SchemaError
 from tests.api import opinions
 
@@ -309,6 +309,13 @@ def test_both_validators_agree_over_formats_but_for_the_listed_texts() -> None:
 
 def test_every_format_of_the_dialect_has_its_texts() -> None:
     assert {name for name in Draft202012Validator.FORMAT_CHECKER.checkers if name != "color"} == set(opinions.FORMATS)
+
+
+@pytest.mark.parametrize("name", ["iri", "iri-reference"])
+def test_the_formats_that_the_second_opinion_lacks_are_declared_and_checked_all_the_same(name: str) -> None:
+    assert checks._bad_schema({"type": "object", "properties": {"a": {"type": "string", "format": name}}}) is None
+    rule = schemas.compiled({"format": name})
+    assert (rule.is_valid("http://example.org/\xe4"), rule.is_valid("http://a b")) == (True, False)
 
 
 @pytest.mark.parametrize(
