@@ -66,7 +66,7 @@ lint-openapi: $(VENV)/test.stamp
 	@cd $(NPM) && $(NODE) REDOCLY_TELEMETRY=off node_modules/.bin/redocly lint --config redocly.yaml --max-problems 50 admin.json public.json
 
 fuzz-openapi: $(VENV)/test.stamp var/schemathesis/stamp services
-	OPENAPI_EXAMPLES=$(EXAMPLES) OPENAPI_SECONDS=$(SECONDS) $(PYTEST) tests/api/openapi/test_schemathesis.py
+	OPENAPI_EXAMPLES=$(EXAMPLES) OPENAPI_SECONDS=$(SECONDS) $(PYTEST) -s tests/api/openapi/test_schemathesis.py
 
 bench: $(VENV)/test.stamp services
 	@$(BIN)/python -m bench
