@@ -84,10 +84,13 @@ class Stream:
         except BaseException as error:
             self._error = error
         finally:
-            _let_go()
-            with self._changed:
-                self._ended.set()
-                self._changed.notify()
+            try:
+                connections.close_all()
+            finally:
+                _slots.give_back()
+                with self._changed:
+                    self._ended.set()
+                    self._changed.notify()
 
     def answer(self) -> HttpResponseBase:
         """The call's own answer if it ends without a report, else the stream that tells it. Raises what the call raised by then."""
@@ -168,16 +171,6 @@ def _started(work: Callable[[], None]) -> bool:
         log.warning("no_thread", exc_info=error)
         return False
     return True
-
-
-def _let_go() -> None:
-    """Of what the call's thread held."""
-    try:
-        connections.close_all()
-    except Exception as error:
-        log.warning("connection_not_closed", exc_info=error)
-    finally:
-        _slots.give_back()
 
 
 def _event(message: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """Progress over SSE (MC-1): when an answer is a stream, and what is in it."""
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,6 +111,22 @@ def test_the_stream_has_the_headers_of_every_answer(modern: Client) -> None:
         "Cache-Control": "no-store",
         "X-Accel-Buffering": "no",
     }
+
+
+def test_a_visitor_is_told_as_well(walker: Machine) -> None:
+    factories.set_setting("api_public_enabled", True)
+    *told, last = messages(ask(Client(machine=Machine()), "walk_gaze", TWO))
+    assert told[-1]["params"]["progress"] == 2
+    assert last["result"]["structuredContent"] == {"seen": True}
+
+
+def test_where_there_is_no_thread_the_call_runs_all_the_same(modern: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert is_json(ask(modern, "walk_look", TWO))
+    assert streaming._slots._free == streaming.MOST
 
 
 def test_a_write_streams_and_its_repeat_is_a_replay(modern: Client) -> None:

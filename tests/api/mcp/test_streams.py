@@ -1,5 +1,6 @@
 """Streams on the servers that the program runs behind: nothing is buffered, nobody is waited for, no call ends with its client (MC-1)."""
 
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -93,9 +94,12 @@ def test_a_client_that_leaves_ends_nothing(program: Program, walker: Machine, ga
         heard = listen(program, walker, "walk_go", **given)
         assert next(heard.messages())["params"]["progress"] == 1
         heard.leave()
+        meanwhile = plain(program, walker, "walk_go", **given)
+        assert json.loads(meanwhile["content"][0]["text"])["code"] == "idempotency_in_progress"
     wait_until(lambda: IdempotencyRecord.objects.get().state == "done", seconds=10)
     assert KeyFamily.objects.count() == before + 1
-    assert Entry.objects.get(action="api.request").metadata["outcome"] == "ok"
+    outcomes = Entry.objects.filter(action="api.request").values_list("metadata__outcome", flat=True)
+    assert sorted(outcomes) == ["error", "ok"]
     assert plain(program, walker, "walk_go", **given)["_meta"]["Idempotent-Replayed"] is True
     assert KeyFamily.objects.count() == before + 1
 

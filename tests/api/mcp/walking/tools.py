@@ -1,4 +1,4 @@
-"""`walk.go` writes a row, reports what it is told to, and stops at a gate that the test owns; `walk.look` only reads."""
+"""`walk.go` writes a row, reports what it is told to, and stops at a gate that the test owns; `walk.look` and, for visitors, `walk.gaze` read."""
 
 from typing import Any
 
@@ -55,6 +55,13 @@ def preview_go(given: dict[str, Any], ctx: Context) -> Any:
 @module.tool("walk.look", scope=READ, permission=VIEW, input_schema=_GIVEN, annotations={"read_only": True})
 def look(given: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Looks around."""
+    _walk(given, ctx)
+    return {"seen": True}
+
+
+@module.tool("walk.gaze", audience="public", input_schema=_GIVEN, annotations={"read_only": True})
+def gaze(given: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """What everybody may see."""
     _walk(given, ctx)
     return {"seen": True}
 
