@@ -1,4 +1,4 @@
-"""`walk.go` writes a row, reports what it is told to, and stops at a gate that the test owns; `walk.look` and, for visitors, `walk.gaze` read."""
+"""`walk.go` writes a row, reports what it is told to, and stops at a gate of the test. `walk.look` and, for visitors, `walk.gaze` read."""
 
 from typing import Any
 
