@@ -105,7 +105,7 @@ class Session:
 def _program(how: str) -> list[str]:
     if how.startswith("ts-"):
         return _typescript()
-    return [str(_python("1" if how == "handshake" else "2")), str(HERE / "official.py")]
+    return [str(python("1" if how == "handshake" else "2")), str(HERE / "official.py")]
 
 
 def _typescript() -> list[str]:
@@ -114,28 +114,29 @@ def _typescript() -> list[str]:
         modules = npm.installed("mcp-clients")
     except npm.Missing as reason:
         _unavailable(f"The TypeScript clients of MCP: {reason}")
-    script = modules.parent / f"official-{os.getpid()}.mjs"
-    shutil.copy(HERE / "official.mjs", script)
+    script, mine = modules.parent / "official.mjs", modules.parent / f"official-{os.getpid()}.mjs"
+    shutil.copy(HERE / "official.mjs", mine)
+    mine.replace(script)  # whole at every moment, also for the tests beside this one
     node = shutil.which("node", path=npm.environment(modules)["PATH"])
     return [str(node), str(script)]
 
 
-def _python(major: str) -> Path:
+def python(major: str) -> Path:
     """A Python with the client of that major version and nothing else: the two can't share one environment."""
     home = ROOT / "var" / f"mcp-client-{major}"
     wanted = ROOT / "requirements" / f"mcp-client-{major}.txt"
-    stamp, python = home / "installed.txt", home / "bin" / "python"
+    stamp, program = home / "installed.txt", home / "bin" / "python"
     home.parent.mkdir(exist_ok=True)
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted.read_text():
             venv.create(home, with_pip=True, clear=True)
-            pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-qq"]
+            pip = [str(program), "-m", "pip", "--disable-pip-version-check", "-qq"]
             install = [*pip, "install", "--require-hashes", "-r", str(wanted)]
             if subprocess.run(install, check=False, capture_output=True).returncode:
                 _unavailable(f"The MCP client {major}.x of Python can't be installed")
             stamp.write_text(wanted.read_text())
-    return python
+    return program
 
 
 def _unavailable(reason: str) -> NoReturn:

@@ -34,7 +34,7 @@ def watching(
     program: Program, machine: Machine, how: str, given: dict[str, Any]
 ) -> Iterator[Callable[[], dict[str, Any]]]:
     """The client's next line, while it is there."""
-    python = str(live._python("1" if how == "handshake" else "2"))
+    python = str(live.python("1" if how == "handshake" else "2"))
     script = str(Path(__file__).with_name("official_watching.py"))
     command = [python, script, f"{program.url}/mcp", str(machine.text), how, json.dumps(given)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
