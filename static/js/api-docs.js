@@ -118,6 +118,15 @@ addEventListener("pagehide", () => {
   input.value = "";
 });
 
+/** The reader's lists of examples and of media types have no name for those who hear the page. */
+function nameLists() {
+  for (const list of reader.querySelectorAll("select:not([aria-label], [aria-labelledby])")) {
+    const label = list.closest(".examples-select, label")?.querySelector(".examples-select__section-label");
+    list.setAttribute("aria-label", (label?.textContent ?? reader.dataset.choose).replace(/:\s*$/, ""));
+  }
+}
+new MutationObserver(nameLists).observe(reader, { childList: true, subtree: true });
+
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", follow);

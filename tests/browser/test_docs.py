@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from apps.catalogue import demo
 from tests.api import factories
+from tests.browser import axe
 from tests.services import Program
 
 VENDORED = Path(settings.BASE_DIR) / "static/vendor"
@@ -94,6 +96,49 @@ def test_the_page_fits_a_phone_and_follows_the_dark_screen(page: Page) -> None:
     show_with_key(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert "dark-mode" in page.evaluate("document.documentElement.className").split()
+
+
+def test_it_is_read_and_called_with_the_keyboard_alone(page: Page) -> None:
+    _, text = factories.make_key(scopes=["catalogue:read"])
+    page.goto("/api/v1/docs")
+    page.locator(".opblock").first.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Shown: what your key may call")
+    tool = page.locator(".opblock", has_text="/api/v1/tools/system.whoami")
+    for name in ("POST", "Try it out", "Execute"):
+        tool.get_by_role("button", name=name).first.focus()
+        page.keyboard.press("Enter")
+    expect(tool.locator(".live-responses-table")).to_contain_text("requires_approval")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nobody_is_kept_out_by_our_part_of_the_page(browser: Browser, program: Program, scheme: Any) -> None:
+    """Of the reader inside, the rules for what can be named and told apart hold; its own colours are its publisher's."""
+    opened = browser.new_context(base_url=program.url, color_scheme=scheme, bypass_csp=True)
+    page = opened.new_page()
+    show_with_key(page)
+    page.locator(".opblock", has_text="catalogue.update_prices").or_(
+        page.locator(".opblock", has_text="catalogue.get_product")
+    ).first.locator(".opblock-summary-control").click()
+    page.locator(".examples-select select").first.wait_for()
+    assert axe.violations(page, within="body", but="#reader") == []
+    named = axe.violations(page, within="#reader", rules=["select-name", "button-name", "link-name", "label"])
+    opened.close()
+    assert named == []
+
+
+def test_an_idempotency_key_is_not_sent_with_what_is_tried_out(page: Page) -> None:
+    _, text = factories.make_key(scopes=["catalogue:read", "catalogue:write"])
+    page.goto("/api/v1/docs")
+    page.get_by_label("API key").fill(text)
+    page.get_by_role("button", name="Show its tools").click()
+    tool = page.locator(".opblock", has_text="/api/v1/tools/catalogue.update_prices")
+    tool.locator(".opblock-summary-control").click()
+    tool.get_by_role("button", name="Try it out").click()
+    expect(tool.get_by_placeholder("Idempotency-Key")).to_have_value("")
 
 
 def test_what_is_vendored_is_what_its_publisher_gave() -> None:

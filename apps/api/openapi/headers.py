@@ -68,7 +68,7 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "required": False,
     "description": "A key of your own, 1 to 255 printable ASCII characters, bare or as a quoted string: a repeat with it never runs twice. "
-    "The field `idempotency_key` is the same; when both are there they must agree.",
+    "The field `idempotency_key` is the same; when both are there they must agree. For example `monday-prices`.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 514, "pattern": limits.KEY_HEADER_PATTERN},
-    "example": "monday-prices",
+    # No `example`: readers of the document send one with every call that is tried out, and the second is refused.
 }
