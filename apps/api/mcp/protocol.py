@@ -79,19 +79,24 @@ class Message:
 
 def read(value: Any, headers: Mapping[str, str]) -> Message:
     """The message that the JSON value is. `headers` are named as WSGI has them. Raises Fault."""
-    message = envelope(value)
-    sent = headers.get(_VERSION_HEADER)
-    says = message.meta.get(VERSION_KEY, sent)
-    if message.is_notification or not _is_modern(message, sent):
+    message = of_its_era(value, headers)
+    if not message.is_modern:
+        sent = headers.get(_VERSION_HEADER)
         if sent is not None and sent not in SUPPORTED:
             raise message.fault(UNSUPPORTED_VERSION, "Unsupported protocol version", unsupported(sent))
         return message
-    modern = replace(message, is_modern=True)
-    _must_be_whole(modern)
-    _must_match(modern, headers)
-    if says not in MODERN:
-        raise modern.fault(UNSUPPORTED_VERSION, "Unsupported protocol version", unsupported(says))
-    return modern
+    _must_be_whole(message)
+    _must_match(message, headers)
+    if (says := message.meta[VERSION_KEY]) not in MODERN:
+        raise message.fault(UNSUPPORTED_VERSION, "Unsupported protocol version", unsupported(says))
+    return message
+
+
+def of_its_era(value: Any, headers: Mapping[str, str]) -> Message:
+    """The message, its headers not yet held against it: enough to refuse it in the form that it understands. Raises Fault."""
+    message = envelope(value)
+    is_modern = not message.is_notification and _is_modern(message, headers.get(_VERSION_HEADER))
+    return replace(message, is_modern=is_modern)
 
 
 def unsupported(requested: object) -> dict[str, Any]:
@@ -136,7 +141,9 @@ def _is_modern(message: Message, sent: str | None) -> bool:
     """By the header, or by a `_meta` that says its version; a handshake is what it says it is."""
     if sent in MODERN:
         return True
-    return VERSION_KEY in message.meta and sent not in HANDSHAKE and message.method != "initialize"
+    says = message.meta.get(VERSION_KEY)
+    is_said = VERSION_KEY in message.meta and (sent not in HANDSHAKE or says in MODERN)
+    return is_said and message.method != "initialize"
 
 
 def _must_be_whole(message: Message) -> None:

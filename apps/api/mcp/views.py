@@ -52,7 +52,7 @@ def _answer(request: HttpRequest, call: Call) -> HttpResponseBase:
         return replies.accepted() if message.is_notification else methods.answer(call, message)
     except Fault as fault:
         refusal = executor.pay(call, call.audience)
-        return _refused(call.input, refusal) if refusal else replies.fault(fault, outcomes.charged(call))
+        return _refused(request, call.input, refusal) if refusal else replies.fault(fault, outcomes.charged(call))
 
 
 def _unread(refusal: Refusal) -> HttpResponse:
@@ -72,12 +72,12 @@ def _shut(request: HttpRequest, refusal: Refusal) -> HttpResponse:
         value = doorway.read_message(request)
     except Problem:
         value = None
-    return _refused(value, refusal)
+    return _refused(request, value, refusal)
 
 
-def _refused(value: Any, refusal: Refusal) -> HttpResponse:
+def _refused(request: HttpRequest, value: Any, refusal: Refusal) -> HttpResponse:
     try:
-        message = protocol.envelope(value)
+        message = protocol.of_its_era(value, request.META)
     except Fault as fault:
         return replies.refused(fault.id, refusal)
     if message.is_notification:

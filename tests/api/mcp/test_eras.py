@@ -128,6 +128,8 @@ def test_a_client_need_not_say_who_it_is(modern: Client) -> None:
     [
         ("MCP-Protocol-Version", None),
         ("MCP-Protocol-Version", "2026-07-29"),
+        ("MCP-Protocol-Version", "2025-11-25"),
+        ("MCP-Protocol-Version", "2026-07-28, 2026-07-28"),
         ("Mcp-Method", None),
         ("Mcp-Method", "tools/list"),
         ("Mcp-Name", None),

@@ -190,6 +190,19 @@ def test_a_shut_gate_answers_each_method_in_its_own_form(client: Client, setting
     assert fault(client.post(b"{"), status, 200)["id"] is None
 
 
+@pytest.mark.parametrize("era", ERAS)
+def test_a_call_refused_at_the_door_has_the_form_of_its_revision(machine: Machine, era: str) -> None:
+    factories.set_setting("maintenance_mode", True)
+    client = Client(machine=machine, version=era)
+    assert_form(client.call("probe_echo"), era)
+
+
+def assert_form(refused: dict[str, Any], era: str) -> None:
+    assert refused["isError"] is True
+    assert refused.get("resultType") == ("complete" if era == MODERN else None)
+    assert ("_meta" in refused) is (era == MODERN)
+
+
 def test_a_spent_budget_is_a_refusal_that_keeps_the_session(tools: Any, transactional_db: None) -> None:
     for version in ERAS:
         client = Client(machine=factories.make_machine(scopes=["probe:read"], budget=20), version=version)
@@ -202,6 +215,7 @@ def test_a_spent_budget_is_a_refusal_that_keeps_the_session(tools: Any, transact
         assert fault(client.send("tools/list"), 429, 200)["error"]["data"]["retry"] == "later"
         assert fault(client.send("no/such"), 429, 200)
         assert fault(client.post(b"["), 429, 200)["id"] is None
+        assert_form(client.result("tools/call", {"name": "probe_echo", "arguments": []}), version)
 
 
 def test_a_network_that_fails_too_often_is_429(modern: Client) -> None:
