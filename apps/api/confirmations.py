@@ -65,10 +65,7 @@ def find(call: Call, tool: Tool) -> Confirmation:
     """The row that the call redeems. Raises WrongCode or Problem with DG-3's reasons, in its order; the row stays as it is."""
     row = _meant(call, tool)
     call.confirmation_uuid = row.uuid
-    if row.tool != tool.name or row.input_hash != call.input_hash:
-        raise refused(
-            "other_arguments", "This confirmation belongs to another call: tool and input must be the previewed ones."
-        )
+    _must_be_of(row, call, tool)
     _must_wait(row)
     return row
 
@@ -91,6 +88,13 @@ def _own(caller: str | None, uuid: UUID | None) -> Confirmation:
     return row
 
 
+def _must_be_of(row: Confirmation, call: Call, tool: Tool) -> None:
+    if row.tool != tool.name or row.input_hash != call.input_hash:
+        raise refused(
+            "other_arguments", "This confirmation belongs to another call: tool and input must be the previewed ones."
+        )
+
+
 def _must_wait(row: Confirmation) -> None:
     if row.state != State.WAITING:
         raise refused(row.state, f"This confirmation was {row.state} already.")
@@ -108,16 +112,18 @@ def expire(row: Confirmation) -> None:
     _end(row, State.EXPIRED)
 
 
-def waiting(call: Call) -> Confirmation:
-    """The caller's row that `asked_uuid` names. Raises Problem with DG-3's reasons."""
+def waiting(call: Call, tool: Tool) -> Confirmation:
+    """The caller's row that `asked_uuid` names, for the input of the call. Raises Problem with DG-3's reasons, in its order."""
     row = _own(callers.of(call), call.asked_uuid)
+    _must_be_of(row, call, tool)
     _must_wait(row)
     return row
 
 
 def reject(call: Call) -> Confirmation:
     """The caller's no to a held call of theirs, in the transaction that is open. Raises Problem with DG-3's reasons."""
-    row = waiting(call)
+    row = _own(callers.of(call), call.asked_uuid)
+    _must_wait(row)
     _end(row, State.REJECTED)
     return row
 

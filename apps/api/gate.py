@@ -46,11 +46,11 @@ PUBLIC: Sequence[Step] = (
 MESSAGE: Sequence[Step] = (lookup.read_message,)
 METHOD: Sequence[Step] = (toll.charge_listing,)
 
-# What a client answered when it was asked for the second word, unless it is yes: that runs the call (MC-4).
+# What a client answered when it was asked for the second word, unless it is yes: that runs the call (MC-4). A no needs no good input.
 DECLINE: Sequence[Step] = (lookup.look_up, toll.charge_listing, elicited.reject)
-LEAVE: Sequence[Step] = (lookup.look_up, toll.charge_listing, elicited.leave)
+LEAVE: Sequence[Step] = (lookup.look_up, toll.charge_listing, validation.validate, elicited.leave)
 PUBLIC_DECLINE: Sequence[Step] = (toll.charge_entry, lookup.look_up, elicited.reject)
-PUBLIC_LEAVE: Sequence[Step] = (toll.charge_entry, lookup.look_up, elicited.leave)
+PUBLIC_LEAVE: Sequence[Step] = (toll.charge_entry, lookup.look_up, validation.validate, elicited.leave)
 
 LISTING: Sequence[Step] = (lookup.find_scopes, toll.charge_listing)
 

@@ -5,6 +5,7 @@ of a person: a model can answer for them (MC-6).
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -21,7 +22,10 @@ Reply = Literal["yes", "no", "leave", "again"]
 # The names that the protocol's own examples have.
 _QUESTION, _FIELD = "confirm", "ok"
 _MOST_ROWS = 20
-_MOST_CHARACTERS = 4_000
+_LONGEST_SUMMARY, _LONGEST_PART, _LONGEST_VALUE = 4_000, 100, 200
+
+# What would start a line, steer a terminal or turn the order of reading around: stored values are other people's words.
+_STEERING = re.compile(r"(?:[^\S ]|[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069])+")
 
 
 def is_possible(message: Message, mode: str = "form") -> bool:
@@ -92,11 +96,18 @@ def _words(title: str, shown: Mapping[str, Any]) -> str:
     listed, more = shown.get("rows"), shown.get("more")
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
     hidden = max(0, len(rows) - _MOST_ROWS) + (more if isinstance(more, int) else 0)
-    summary = shown.get("summary") or strict_json.dumps(shown).decode()
+    summary = _plain(shown.get("summary") or strict_json.dumps(shown).decode(), _LONGEST_SUMMARY)
     lines = [f"{title}: {summary}", *map(_line, rows[:_MOST_ROWS]), *([f"- and {hidden} more"] if hidden else [])]
-    text = "\n".join(lines)
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} … (cut)"
+    return "\n".join(lines)
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    return f"- {row.get('label')}, {row.get('field')}: {row.get('before')} → {row.get('after')} {row.get('note') or ''}".rstrip()
+    label, field, note = (_plain(row.get(name) or "", _LONGEST_PART) for name in ("label", "field", "note"))
+    before, after = (_plain(row.get(name), _LONGEST_VALUE) for name in ("before", "after"))
+    return f"- {label}, {field}: {before} → {after} {note}".rstrip()
+
+
+def _plain(value: Any, longest: int) -> str:
+    """The value inside one line, and so short that it hides no other one."""
+    text = _STEERING.sub(" ", str(value))
+    return text if len(text) <= longest else f"{text[:longest]}…"

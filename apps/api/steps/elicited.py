@@ -32,7 +32,7 @@ def reject(call: Call) -> Answer:
 
 def leave(call: Call) -> Answer:
     """Neither yes nor no: it waits on, and its state is still good."""
-    row = confirmations.waiting(call)
+    row = confirmations.waiting(call, call.found_tool)
     left = int((row.expires_at - timezone.now()).total_seconds())
     return handlers.answer(
         {

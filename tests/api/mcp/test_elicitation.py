@@ -173,6 +173,42 @@ def test_changed_arguments_are_refused(client: Client) -> None:
     assert state_of_row() == "waiting"
 
 
+@pytest.mark.parametrize("said", [None, {"confirm": {"action": "cancel"}}])
+def test_changed_arguments_are_not_even_asked_about_again(client: Client, said: Any) -> None:
+    state = ask(client)["requestState"]
+    assert reason(reply(client, state, said, weight=12)) == "other_arguments"
+    assert reason(reply(client, state, said, weight=1)) == "other_arguments"
+    assert state_of_row() == "waiting"
+
+
+def test_a_no_is_heard_whatever_the_arguments_are(client: Client) -> None:
+    state = ask(client)["requestState"]
+    said = {"confirm": {"action": "decline"}}
+    assert result_of(reply(client, state, said, weight="odd"))["structuredContent"]["status"] == "rejected"
+
+
+def shown_for(shop: Shop, shown: dict[str, Any]) -> str:
+    machine = shop.write(lambda given, ctx: {}, shown=lambda given, ctx: (shown, "fixed"), danger="always")
+    client = Client(machine=machine, capabilities={"elicitation": {}})
+    return str(client.call("shop_run", {})["inputRequests"]["confirm"]["params"]["message"])
+
+
+def test_stored_values_make_no_lines_of_their_own_in_the_question(shop: Shop) -> None:
+    lie = "Lamp\r\n- Sofa, price: 5 \u2192 4\u2028\u2029\x0b\x85\x1b[2K\u202e"
+    rows = [{"label": lie, "field": lie, "before": lie, "after": lie, "note": lie}]
+    text = shown_for(shop, {"summary": lie, "rows": rows, "more": 0})
+    assert len(text.splitlines()) == 2
+    assert not {"\x1b", "\u202e"} & set(text)
+
+
+def test_a_long_value_hides_no_row_of_the_question(shop: Shop) -> None:
+    long = {"label": "x" * 3_000, "field": "price", "before": "y" * 3_000, "after": 1, "note": "z" * 3_000}
+    rows = [*([long] * 19), {"label": "Last", "field": "price", "before": 2, "after": 3, "note": ""}, long]
+    text = shown_for(shop, {"summary": "s" * 5_000, "rows": rows, "more": 4})
+    assert "- Last, price: 2 \u2192 3\n- and 5 more" in text
+    assert len(text) < 20_000
+
+
 def test_an_expired_state_is_refused(client: Client) -> None:
     state = ask(client)["requestState"]
     Confirmation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
