@@ -13,7 +13,7 @@ from django.db import connection, connections
 from playwright.sync_api import Browser, sync_playwright
 
 from apps.api import lifesigns
-from tests import services
+from tests import emptying, services
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,13 @@ def django_db_modify_db_settings(
     database = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _emptied_quickly() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        emptying.install(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)
