@@ -142,6 +142,7 @@ class Call:
     facts: "Facts | None" = None  # `switch`: the settings and the key's row, from one statement
     switches: "Switches | None" = None  # `switch`
     actor: Actor | None = None  # `authenticate`
+    entry_paid: bool = False  # `charge_entry`: a visitor's unit
     scopes: frozenset[str] = frozenset()  # `look_up`
     tool: "Tool | None" = None  # `look_up`
     typed: Any = None  # `validate`: the input as the handler takes it

@@ -13,6 +13,8 @@ from apps.api.call import Answer, Audience, Call, Entrance, Outcome, Refusal
 from apps.api.problems import Problem
 
 MAX_BODY = 2_000_000
+# Less than this is read in a few milliseconds.
+LARGE_BODY = 256 * 1024
 _PIECE = 64 * 1024
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -57,6 +59,13 @@ def read_json(request: HttpRequest) -> dict[str, Any]:
 def read_message(request: HttpRequest) -> Any:
     """The body as whatever JSON value it is, for a protocol that says itself what a message is. Raises what `read_json` raises."""
     return _read(request, _value)
+
+
+def is_large(request: HttpRequest) -> bool:
+    """Whether reading the body is work, as far as the headers tell."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    is_chunked = "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower()
+    return is_chunked or len(length) > len(str(MAX_BODY)) or not length.isdecimal() or int(length) > LARGE_BODY
 
 
 def _read(request: HttpRequest, parse: Callable[[HttpRequest, bytes], Any]) -> Any:

@@ -49,11 +49,14 @@ def enter(call: Call) -> Refusal | None:
     return outcome
 
 
-def receive(call: Call, audience: Audience, read: Callable[[], Any]) -> Refusal | None:
-    """Read the entered caller's message into `call.input` before it is known what it asks for; a refused one costs a unit."""
+def receive(call: Call, audience: Audience, read: Callable[[], Any], *, is_large: bool) -> Refusal | None:
+    """Read the entered caller's message into `call.input` before it is known what it asks for; a refused one costs a unit.
+
+    A visitor's that `is_large` is paid first: without the unit it stays unread.
+    """
     _must_have_entered(call, audience)
     call.input = read
-    outcome = gate.go(call, gate.MESSAGE)
+    outcome = gate.go(call, gate.LARGE_MESSAGE if is_large and audience == "public" else gate.MESSAGE)
     assert not isinstance(outcome, Answer)  # noqa: S101 - no step of this chain answers
     return outcome
 

@@ -44,6 +44,8 @@ PUBLIC: Sequence[Step] = (
 
 # A message is read before anybody knows what it asks for; what is no call of a tool then costs one unit (MC-1).
 MESSAGE: Sequence[Step] = (lookup.read_message,)
+# A visitor's large one is paid before it is read, like the body of a call, even if it turns out to be a notification (RF-14).
+LARGE_MESSAGE: Sequence[Step] = (toll.charge_entry, lookup.read_message)
 METHOD: Sequence[Step] = (toll.charge_listing,)
 
 # What a client answered when it was asked for the second word, unless it is yes: that runs the call (MC-4). A no needs no good input.

@@ -32,9 +32,10 @@ def endpoint(request: HttpRequest, audience: Audience) -> HttpResponseBase:
     call = doorway.call_of(request, audience)
     refusal = executor.enter(call)
     if refusal is None:
-        refusal = executor.receive(call, audience, partial(doorway.read_message, request))
+        read, is_large = partial(doorway.read_message, request), doorway.is_large(request)
+        refusal = executor.receive(call, audience, read, is_large=is_large)
         return _answer(request, call) if refusal is None else _unread(refusal)
-    return doorway.response(refusal) if refusal.problem.code in _AT_THE_DOOR else _shut(request, refusal)
+    return doorway.response(refusal) if refusal.problem.code in _AT_THE_DOOR else _shut(request, audience, refusal)
 
 
 @csrf_exempt
@@ -66,8 +67,13 @@ def _unread(refusal: Refusal) -> HttpResponse:
     return replies.refused(None, refusal)
 
 
-def _shut(request: HttpRequest, refusal: Refusal) -> HttpResponse:
-    """Refused before the body's turn came: it is read all the same, for the answer must have the form that its method has."""
+def _shut(request: HttpRequest, audience: Audience, refusal: Refusal) -> HttpResponse:
+    """Refused before the body's turn came: it is read all the same, for the answer must have the form that its method has.
+
+    But a stranger's large one is not: nobody paid for that.
+    """
+    if audience == "public" and doorway.is_large(request):
+        return replies.refused(None, refusal)
     try:
         value = doorway.read_message(request)
     except Problem:

@@ -13,8 +13,10 @@ from apps.api.ratelimit import Bucket
 
 
 def charge_entry(call: Call) -> None:
-    """A public call pays one unit of its network before anything is read or looked up (RL-3)."""
-    _charge(call, [(_network_bucket(call), 1)])
+    """A public call pays one unit of its network before anything is read or looked up (RL-3), and once."""
+    if not call.entry_paid:
+        _charge(call, [(_network_bucket(call), 1)])
+        call.entry_paid = True
 
 
 def charge(call: Call) -> None:
@@ -34,7 +36,10 @@ def charge(call: Call) -> None:
 
 def charge_listing(call: Call) -> None:
     """A listing costs one unit (RL-1)."""
-    _charge(call, [(_own_bucket(call), 1)] if call.audience == "admin" else [(_network_bucket(call), 1)])
+    if call.audience == "admin":
+        _charge(call, [(_own_bucket(call), 1)])
+    else:
+        charge_entry(call)
 
 
 def pay_one(call: Call) -> None:

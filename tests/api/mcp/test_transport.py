@@ -197,6 +197,36 @@ def test_a_call_refused_at_the_door_has_the_form_of_its_revision(machine: Machin
     assert_form(client.call("probe_echo"), era)
 
 
+LARGE = {"jsonrpc": "2.0", "id": 1, "method": "ping", "more": "x" * 300_000}
+
+
+def test_a_large_message_of_a_visitor_is_paid_before_it_is_read_and_once(visitor: Machine) -> None:
+    client = Client(machine=visitor, version="2025-11-25")
+    factories.set_setting("api_network_budget", 20)
+    before = left(client.send("ping"))
+    look = {"name": "probe_look", "arguments": {"text": "x" * 300_000}}
+    spent = [
+        client.post(LARGE),
+        client.post({**LARGE, "method": "tools/list"}),
+        client.post({**LARGE, "method": "no/such"}),
+        client.post({**LARGE, "method": "tools/call", "params": look}),
+        client.post(b"{" * 300_000),
+    ]
+    assert [before - left(answer) for answer in spent] == [1, 2, 3, 4, 5]
+    assert client.post({**LARGE, "id": 2}).json()["id"] == 2
+    while client.send("ping").json().get("result") is not None:
+        pass
+    found = fault(client.post(LARGE), 429, 200)
+    assert (found["id"], found["error"]["data"]["code"]) == (None, "rate_limited")
+    assert fault(client.post({**LARGE, "more": ""}), 429, 200)["id"] == 1
+
+
+def test_where_visitors_are_not_let_in_their_large_messages_stay_unread(visitor: Machine) -> None:
+    factories.set_setting("api_public_enabled", False)
+    assert fault(Client(machine=visitor).post(LARGE), 403, 200)["id"] is None
+    assert fault(Client(machine=visitor).post({**LARGE, "more": ""}), 403, 200)["id"] == 1
+
+
 def assert_form(refused: dict[str, Any], era: str) -> None:
     assert refused["isError"] is True
     assert refused.get("resultType") == ("complete" if era == MODERN else None)
