@@ -158,7 +158,7 @@ def _fault(call: Call, error: BaseException) -> Problem:
         log.warning("database_fault", tool=call.name, problem=known.code, exc_info=error)
         return known
     log.error("call_failed", tool=call.name, request_id=call.entrance.request_id, exc_info=error)
-    return Problem("internal_error", "The call failed on our side. The request id finds it in the log.")
+    return Problem("internal_error", outcomes.FAILED)
 
 
 def _refuse_callers_transaction() -> None:

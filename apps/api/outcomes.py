@@ -9,6 +9,9 @@ from apps.api.problems import Problem
 
 T = TypeVar("T", bound=Answer | Refusal)
 
+# What is told of an error that nobody declared.
+FAILED = "The call failed on our side. The request id finds it in the log."
+
 
 def refusal(call: Call, problem: Problem) -> Refusal:
     body = strict_json.dumps(problems.document(problem, call.entrance.request_id or None))

@@ -25,7 +25,7 @@ from apps.api.call import Call
 from apps.api.mcp import progress, replies
 from apps.api.mcp.progress import Step, Token
 from apps.api.mcp.protocol import Fault, Message
-from apps.api.problems import Problem
+from apps.api.problems import of_status
 
 log = structlog.get_logger(__name__)
 
@@ -143,8 +143,9 @@ class Stream:
             return replies.fault(fault, {}).content
         except BaseException as error:
             log.error("streamed_call_failed", tool=self._call.name, exc_info=error)
-            problem = Problem("internal_error", "The call failed on our side. The request id finds it in the log.")
-            return replies.tool_result(self._message, outcomes.refusal(self._call, problem)).content
+            # Outside the gate, so perhaps after a committed write.
+            refusal = outcomes.refusal(self._call, of_status(500, outcomes.FAILED))
+            return replies.tool_result(self._message, refusal).content
 
 
 def _takes_streams(call: Call) -> bool:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+import structlog
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -14,6 +15,8 @@ from apps.api.call import Audience, Call, Refusal
 from apps.api.mcp import methods, protocol, replies
 from apps.api.mcp.protocol import PARSE_ERROR, Fault
 from apps.api.problems import Problem, of_status
+
+log = structlog.get_logger(__name__)
 
 # Answered by HTTP itself, whatever was asked: who calls, and what is no message that could be answered.
 _AT_THE_DOOR = ("unauthorized", "rate_limited", "bad_request", "credential_in_url")
@@ -48,12 +51,17 @@ def no_oauth(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, call: Call) -> HttpResponseBase:
+    value = call.input
     try:
-        message = protocol.read(call.input, request.META)
+        message = protocol.read(value, request.META)
         return replies.accepted() if message.is_notification else methods.answer(call, message)
     except Fault as fault:
         refusal = executor.pay(call, call.audience)
-        return _refused(request, call.input, refusal) if refusal else replies.fault(fault, outcomes.charged(call))
+        return _refused(request, value, refusal) if refusal else replies.fault(fault, outcomes.charged(call))
+    except Exception as error:
+        # Outside the gate, so perhaps after a committed write.
+        log.error("message_failed", tool=call.name, exc_info=error)
+        return _refused(request, value, outcomes.refusal(call, of_status(500, outcomes.FAILED)))
 
 
 def _unread(refusal: Refusal) -> HttpResponse:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.utils.functional import lazy
 
 from apps.activity.models import Entry
 from apps.api import registry
@@ -16,6 +17,7 @@ from tests.api.factories import Machine
 from tests.api.mcp.client import ERAS, Client, left
 from tests.api.mcp.listening import ACCEPTS, parse
 from tests.api.mcp.walking import tools as walking
+from tests.api.shop import Shop
 
 pytestmark = pytest.mark.sqlite
 
@@ -147,6 +149,27 @@ def test_a_call_that_fails_after_a_report_says_so_at_the_end_of_the_stream(moder
     assert json.loads(last["result"]["content"][0]["text"])["code"] == code
     assert Entry.objects.get(action="api.request").metadata["outcome"] == "error"
     assert streaming._slots._free == streaming.MOST
+
+
+def test_a_crash_outside_of_the_gate_ends_a_stream_without_an_invitation_to_repeat(shop: Shop, settings: Any) -> None:
+    """What was answered may be committed by then."""
+    settings.API_MCP_KEEP_ALIVE_SECONDS = 0.05
+    crashes, begun = False, threading.Event()
+
+    def title() -> str:
+        if crashes:
+            begun.wait(10)
+            raise RuntimeError("a secret")
+        return "Run"
+
+    machine = shop.write(lambda given, ctx: {}, title=lazy(title, str)(), danger="always")
+    crashes = True
+    answer = ask(Client(machine=machine, capabilities={"elicitation": {}}), "shop_run", {})
+    begun.set()
+    (last,) = messages(answer)
+    told = json.loads(last["result"]["content"][0]["text"])
+    assert (told["code"], told["retry"]) == ("internal_error", "never")
+    assert "secret" not in str(last)
 
 
 def test_ten_thousand_reports_are_few_events_and_the_last_is_told(modern: Client) -> None:

@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from django.utils.functional import lazy
 
+from apps.api.models import Confirmation
 from tests.api import factories, hostile, problem
 from tests.api.factories import Machine
 from tests.api.mcp.client import ERAS, MODERN, Client, left
+from tests.api.shop import Shop
 
 pytestmark = pytest.mark.sqlite
 
@@ -225,6 +228,28 @@ def test_where_visitors_are_not_let_in_their_large_messages_stay_unread(visitor:
     factories.set_setting("api_public_enabled", False)
     assert fault(Client(machine=visitor).post(LARGE), 403, 200)["id"] is None
     assert fault(Client(machine=visitor).post({**LARGE, "more": ""}), 403, 200)["id"] == 1
+
+
+def test_a_crash_outside_of_the_gate_keeps_the_form_of_the_protocol(shop: Shop) -> None:
+    crashes = False
+
+    def title() -> str:
+        if crashes:
+            raise RuntimeError("a secret")
+        return "Run"
+
+    machine = shop.write(lambda given, ctx: {}, title=lazy(title, str)(), danger="always")
+    crashes = True
+    for era in ERAS:
+        answer = Client(machine=machine, version=era).send("tools/list", id="mine")
+        found = fault(answer, 500, 200)
+        assert (found["id"], found["error"]["data"]["code"]) == ("mine", "internal_error")
+        assert found["error"]["data"]["retry"] == "never"
+        assert "RateLimit" in answer.headers
+        assert b"secret" not in answer.content
+    asking = Client(machine=machine, capabilities={"elicitation": {}})
+    assert asking.refusal("shop_run")["code"] == "internal_error"
+    assert Confirmation.objects.count() == 1
 
 
 def assert_form(refused: dict[str, Any], era: str) -> None:
