@@ -1,6 +1,7 @@
 """JSON Schemas of tools (IN-2, IN-3): made plain, closed, compiled, and the faults that a validator finds."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -49,12 +50,13 @@ class SchemaError(ValueError):
     """A schema that can't be used; the message says where and why."""
 
 
-def plain(schema: Schema) -> dict[str, Any]:
+def plain(schema: Schema, *, of_answers: bool = False) -> dict[str, Any]:
     """The schema with its local references put in their places, without titles, and without the null branch of what defaults to None.
 
-    Raises SchemaError for a reference to anything else and for a type that contains itself.
+    `of_answers`: with it, since a tool may say null where a caller leaves a field out. Raises SchemaError for a reference to anything else
+    and for a type that contains itself.
     """
-    found: dict[str, Any] = _plain(schema, schema.get("$defs", {}), ())
+    found: dict[str, Any] = _Inlining(schema.get("$defs", {}), keeps_null=of_answers).plain(schema, ())
     return found
 
 
@@ -146,35 +148,39 @@ def _shown(value: object) -> str:
     )
 
 
-def _plain(node: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    if isinstance(node, list):
-        return [_plain(part, definitions, inside) for part in node]
-    if not isinstance(node, Mapping):
-        return node
-    if "$ref" in node:
-        return _referred(node, definitions, inside)
-    return _without_null(
-        {name: _member(name, part, definitions, inside) for name, part in node.items() if name not in DROPPED}
-    )
+@dataclass(frozen=True)
+class _Inlining:
+    """References to `definitions` put in their places; `inside` are those that are being put."""
 
+    definitions: Mapping[str, Any]
+    keeps_null: bool
 
-def _member(name: str, part: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    if name in DATA:
-        return part
-    if name in NAMED and isinstance(part, Mapping):
-        return {key: _plain(rule, definitions, inside) for key, rule in part.items()}
-    return _plain(part, definitions, inside)
+    def plain(self, node: Any, inside: tuple[str, ...]) -> Any:
+        if isinstance(node, list):
+            return [self.plain(part, inside) for part in node]
+        if not isinstance(node, Mapping):
+            return node
+        if "$ref" in node:
+            return self._referred(node, inside)
+        found = {name: self._member(name, part, inside) for name, part in node.items() if name not in DROPPED}
+        return found if self.keeps_null else _without_null(found)
 
+    def _member(self, name: str, part: Any, inside: tuple[str, ...]) -> Any:
+        if name in DATA:
+            return part
+        if name in NAMED and isinstance(part, Mapping):
+            return {key: self.plain(rule, inside) for key, rule in part.items()}
+        return self.plain(part, inside)
 
-def _referred(node: Mapping[str, Any], definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    reference = str(node["$ref"])
-    name = reference.removeprefix("#/$defs/")
-    if name == reference or name not in definitions:
-        raise SchemaError(f"the reference {cut(reference)} leaves the schema")
-    if name in inside:
-        raise SchemaError(f"the type {name} contains itself")
-    beside = {key: part for key, part in node.items() if key != "$ref"}
-    return _plain({**definitions[name], **beside}, definitions, (*inside, name))
+    def _referred(self, node: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+        reference = str(node["$ref"])
+        name = reference.removeprefix("#/$defs/")
+        if name == reference or name not in self.definitions:
+            raise SchemaError(f"the reference {cut(reference)} leaves the schema")
+        if name in inside:
+            raise SchemaError(f"the type {name} contains itself")
+        beside = {key: part for key, part in node.items() if key != "$ref"}
+        return self.plain({**self.definitions[name], **beside}, (*inside, name))
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:

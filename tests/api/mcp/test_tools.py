@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from django.utils import timezone
+from jsonschema import Draft202012Validator
 
 from apps.activity.models import Entry
 from apps.api import Module
@@ -70,6 +71,45 @@ def test_schemas_are_plain(shop: Shop) -> None:
     assert set(tool["inputSchema"]["properties"]) == {"size", "weight"}
     assert tool["outputSchema"] == {"type": "object", "properties": {"size": {"type": "integer"}}}
     assert Client(machine=machine).refusal("shop_run")["code"] == "validation_failed"
+
+
+@pytest.mark.parametrize(
+    ("schema", "answers"),
+    [
+        (
+            {"properties": {"note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}}},
+            [{"note": None}, {"note": "x"}, {}],
+        ),
+        (
+            {
+                "$defs": {"note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}},
+                "properties": {"notes": {"type": "array", "items": {"$ref": "#/$defs/note"}}},
+            },
+            [{"notes": [None, "x"]}],
+        ),
+        (
+            {
+                "anyOf": [
+                    {"properties": {"kind": {"const": "size"}, "value": {"type": "integer"}}},
+                    {"properties": {"kind": {"const": "name"}, "value": {"type": "string"}}},
+                ]
+            },
+            [{"kind": "size", "value": 1}, {"kind": "name", "value": "x"}],
+        ),
+    ],
+)
+def test_what_a_tool_answers_fits_its_listed_output_schema(shop: Shop, schema: Any, answers: list[Any]) -> None:
+    """The official clients hold each result to it."""
+    given = {"type": "object", "properties": {"answer": {}}}
+    client = Client(
+        machine=shop.read(lambda given, ctx: given["answer"], input_schema=given, output_schema=schema),
+        version="2025-11-25",
+    )
+    shown = listed(client)["shop_run"]["outputSchema"]
+    assert not {"anyOf", "oneOf", "$defs"} & set(shown)
+    for answer in answers:
+        result = client.call("shop_run", {"answer": answer})
+        assert list(Draft202012Validator(shown).iter_errors(result["structuredContent"])) == []
 
 
 def test_a_write_lists_no_output_schema(shop: Shop) -> None:
