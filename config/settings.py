@@ -31,6 +31,7 @@ ACTIVITY_MAC_KEYS = env.secrets("ACTIVITY_MAC_KEYS", f"dev:{_DEVELOPMENT_SECRET}
 INSTALLED_APPS = [
     "config.apps.ConfigConfig",
     "apps.catalogue",
+    "apps.agent",
     "apps.api",
     "apps.accounts",
     "apps.activity",
