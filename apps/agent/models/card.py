@@ -33,12 +33,10 @@ class Card(models.Model):
     code = models.CharField(_("code"), max_length=64, blank=True)
     # The values changed: the card that asks again.
     replaced_by = models.OneToOneField("self", models.SET_NULL, related_name="replaces", null=True)
-    # The outcome as the model is told it, kept from every client.
-    result = models.JSONField(null=True)
     created_at = models.DateTimeField(_("created at"))
     expires_at = models.DateTimeField(_("expires at"))
     decided_at = models.DateTimeField(_("decided at"), null=True)
-    # The turn that told the model.
+    # The turn in which the model was told; what it was told stands in the note, a message of the chat.
     told_in = models.ForeignKey(Turn, models.SET_NULL, related_name="+", null=True)
 
     class Meta:

@@ -1,10 +1,17 @@
 """A chat of one person with the assistant (CH-2)."""
 
 import uuid
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+
+class Conversations(models.QuerySet["Conversation"]):
+    def of(self, person: UUID) -> "Conversations":
+        """The person's own that are not deleted: what is not among them is gone for every door (CH-1)."""
+        return self.filter(user=person).exclude(status=Conversation.Status.DELETED)
 
 
 class Conversation(models.Model):
@@ -27,6 +34,8 @@ class Conversation(models.Model):
     deleted_at = models.DateTimeField(_("deleted at"), null=True)
     # What it was before it was deleted, for who takes that back.
     status_before = models.CharField(max_length=10, choices=Status.choices, blank=True)
+
+    objects = Conversations.as_manager()
 
     class Meta:
         verbose_name = _("chat")

@@ -33,7 +33,8 @@ class Turn(models.Model):
     state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.QUEUED)
     code = models.CharField(_("code"), max_length=64, blank=True)
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
-    stop_asked_at = models.DateTimeField(null=True)
+    # Until then nobody else may take the attempt for lost; past it, the attempt writes nothing any more.
+    lease_until = models.DateTimeField(null=True)
     rounds = models.PositiveSmallIntegerField(_("rounds"), default=0)
     calls = models.PositiveSmallIntegerField(_("tool calls"), default=0)
     tokens = models.PositiveIntegerField(_("tokens"), default=0)
