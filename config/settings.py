@@ -161,6 +161,8 @@ if WHITENOISE_USE_FINDERS:
 API_PEOPLE = "apps.accounts.people"
 API_CURRENCY = "EUR"
 API_REQUEST_CONTEXT = ""
+# The assistant (apps/agent): the function that chooses the model of a turn.
+AGENT_MODEL = "apps.agent.endpoints.configured"
 # Who runs what was approved: Celery's workers where there is a broker, else a few threads of the process where it was approved.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "")
 API_SEND_TASK = "config.celery.send" if CELERY_BROKER_URL else "apps.api.tasks.in_thread"

@@ -52,6 +52,7 @@ class ToolOffer:
     name: str
     description: str
     schema: Mapping[str, Any]
+    is_write: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,8 @@ class Usage:
 
 Piece = Text | ToolCall | Usage
 
-# Why a provider gave no whole answer. `retry_after` in seconds where it said so.
+# Why a provider gave no whole answer. `retry_after` in seconds where it said so. `endpoint_forbidden`: its address is none that this
+# installation may call; `key_unreadable`: the stored key can't be decrypted any more.
 FailureCode = Literal[
     "provider_unauthorized",
     "provider_rate_limited",
@@ -96,6 +98,8 @@ FailureCode = Literal[
     "provider_cut",
     "provider_invalid",
     "context_overflow",
+    "endpoint_forbidden",
+    "key_unreadable",
     "no_model",
 ]
 
