@@ -11,6 +11,7 @@ from typing import cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from apps.agent.demo.model import DemoModel
 from apps.agent.models import ModelEndpoint
 from apps.agent.providers.protocol import Chosen, Failure
 
@@ -34,8 +35,8 @@ def of(row: ModelEndpoint) -> Chosen:
 
 
 def _without_endpoint() -> Chosen:
-    """Where nothing is configured. TU-8's demo model answers here; until it does, nobody."""
-    raise Failure("no_model", "No default endpoint is enabled.")
+    """Where nothing is configured the demo model answers (TU-8)."""
+    return Chosen(model=DemoModel(), is_demo=True)
 
 
 @lru_cache(maxsize=4)
