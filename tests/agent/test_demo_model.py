@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from apps.agent import results as outcomes
 from apps.agent.demo import model, telling
 from apps.agent.providers.protocol import Ask, Line, Piece, Proposed, Resulted, Said, Text, ToolCall, ToolOffer, Usage
 from apps.api import registry
+from apps.api.call import Answer
 
 ISBN = {"type": "string", "pattern": "^[A-Z]{2}[0-9]{4}$", "examples": ["BK0001"], "description": "The book's number."}
 CONTROL = {"dry_run": {"type": "boolean"}, "confirm_token": {"type": "string"}, "idempotency_key": {"type": "string"}}
@@ -68,7 +70,8 @@ def talk(text: str, tools: Sequence[ToolOffer], *results: Any) -> model.Reply:
     said = model.reply(Ask(instructions="", history=history, tools=tools))
     for result in results:
         history += [Proposed(text=said.text, calls=said.calls)]
-        shown = f"untrusted data: {json.dumps(result)}"
+        outcome = Answer(result=result, body=json.dumps(result).encode(), outcome="ok")
+        shown = outcomes.of("x", outcome, most_chars=8_000).told
         history += [Resulted(call_id=call.id, name=call.name, text=shown) for call in said.calls]
         said = model.reply(Ask(instructions="", history=history, tools=tools))
     return said
@@ -141,7 +144,7 @@ def test_two_things_are_read_first_and_changed_together() -> None:
     assert calls(said) == [("library_get_book", {"isbn": "BK0001"}), ("library_get_book", {"isbn": "BK0002"})]
     history += [Proposed(calls=said.calls)]
     for call, fee in zip(said.calls, (1, 2.5), strict=True):
-        history += [Resulted(call_id=call.id, name=call.name, text=json.dumps({"fee": fee}))]
+        history += [Resulted(call_id=call.id, name=call.name, text=f"Found: {json.dumps({'fee': fee})}")]
     then = model.reply(Ask(instructions="", history=history, tools=LIBRARY))
     books = [{"isbn": "BK0001", "fee": 3.0}, {"isbn": "BK0002", "fee": 4.5}]
     assert calls(then) == [("library_set_fees", {"books": books})]
@@ -205,6 +208,14 @@ def test_what_it_does_not_understand_is_answered_with_what_it_can_do_and_calls_n
     said = talk(text, shop())
     assert not said.calls
     assert "/catalogue_" in said.text
+
+
+def test_a_result_that_came_to_nothing_or_was_cut_is_told_as_that() -> None:
+    fault = outcomes.fault("x", "arguments_invalid", "The arguments are no JSON object.").told
+    assert "The arguments are no JSON object." in telling.result(telling.data(fault), tool="x")
+    assert "no result" in telling.result(telling.data(outcomes.INTERRUPTED), tool="x")
+    long = outcomes.of("x", Answer(result={}, body=b'{"rows": [1, 2, 3]}', outcome="ok"), most_chars=5).told
+    assert "too long" in telling.result(telling.data(long), tool="x")
 
 
 def test_whoever_may_do_nothing_is_told_so() -> None:

@@ -18,9 +18,19 @@ def data(text: str) -> Any:
     if start is None:
         return None
     try:
-        return json.JSONDecoder().raw_decode(text[start.start() :])[0]
+        found = json.JSONDecoder().raw_decode(text[start.start() :])[0]
     except ValueError:
         return None
+    return _unwrapped(found) if isinstance(found, dict) and "outcome" in found else found
+
+
+def _unwrapped(told: Mapping[str, Any]) -> Any:
+    """What `results` put around a tool's own answer; None where only its beginning is there."""
+    if "error" in told:
+        return {"status": 0, "code": str(told["outcome"]), "detail": str(told["error"])}
+    if "note" in told:
+        return {"status": 0, "code": str(told["outcome"]), "detail": str(told["note"])}
+    return told.get("data")
 
 
 def result(value: Any, *, tool: str) -> str:
