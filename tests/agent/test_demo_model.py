@@ -213,7 +213,7 @@ def test_what_it_does_not_understand_is_answered_with_what_it_can_do_and_calls_n
 def test_a_result_that_came_to_nothing_or_was_cut_is_told_as_that() -> None:
     fault = outcomes.fault("x", "arguments_invalid", "The arguments are no JSON object.").told
     assert "The arguments are no JSON object." in telling.result(telling.data(fault), tool="x")
-    assert "no result" in telling.result(telling.data(outcomes.INTERRUPTED), tool="x")
+    assert "before this call had a result" in telling.result(telling.data(outcomes.INTERRUPTED), tool="x")
     long = outcomes.of("x", Answer(result={}, body=b'{"rows": [1, 2, 3]}', outcome="ok"), most_chars=5).told
     assert "too long" in telling.result(telling.data(long), tool="x")
 
