@@ -119,6 +119,7 @@ class Migration(migrations.Migration):
                 ('output_tokens', models.PositiveIntegerField(default=0, verbose_name='output tokens')),
                 ('cache_read_tokens', models.PositiveIntegerField(default=0, verbose_name='tokens read from a cache')),
                 ('cache_write_tokens', models.PositiveIntegerField(default=0, verbose_name='tokens written to a cache')),
+                ('is_estimate', models.BooleanField(default=False, verbose_name='estimated')),
                 ('cost', models.DecimalField(decimal_places=6, max_digits=12, null=True, verbose_name='cost in US dollars')),
                 ('started_at', models.DateTimeField(verbose_name='started at')),
                 ('ended_at', models.DateTimeField(verbose_name='ended at')),

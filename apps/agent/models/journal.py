@@ -31,6 +31,8 @@ class ModelCall(models.Model):
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     cache_read_tokens = models.PositiveIntegerField(_("tokens read from a cache"), default=0)
     cache_write_tokens = models.PositiveIntegerField(_("tokens written to a cache"), default=0)
+    # The provider said nothing of its tokens, because it was stopped or failed: counted from the characters.
+    is_estimate = models.BooleanField(_("estimated"), default=False)
     cost = models.DecimalField(_("cost in US dollars"), max_digits=12, decimal_places=6, null=True)
     started_at = models.DateTimeField(_("started at"))
     ended_at = models.DateTimeField(_("ended at"))
