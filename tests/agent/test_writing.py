@@ -1,6 +1,5 @@
 """What is stored of a chat's line: its number, the chat's count, time and title, the event; once for each client-made uuid (CH-3)."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,26 +8,13 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from apps.agent import events, writing
+from apps.agent import writing
 from apps.agent.models import Conversation, Message
 from apps.api.problems import Problem
 from tests.agent.factories import make_chat, make_person
 from tests.api.together import at_once
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def heard() -> Iterator[list[dict[str, Any]]]:
-    """The frames that listeners are told."""
-    frames: list[dict[str, Any]] = []
-
-    def hear(*, frame: dict[str, Any], **_: Any) -> None:
-        frames.append(frame)
-
-    events.changed.connect(hear)
-    yield frames
-    events.changed.disconnect(hear)
 
 
 def write(chat: Conversation, content: str = "Hello.", *, client_uuid: UUID | None = None) -> writing.Written:
