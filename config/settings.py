@@ -173,7 +173,7 @@ API_APPROVALS_SWEEP_SECONDS = env.number("API_APPROVALS_SWEEP_SECONDS", default=
 # Events for the sockets. One process hands them over in memory; several meet in Redis, by publish and subscribe.
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "BACKEND": "config.redis_layer.RedisLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_connect_timeout": 0.5}], "prefix": "tollhouse"},
     }
     if REDIS_URL and (CELERY_BROKER_URL or not EMBEDDED)

@@ -9,9 +9,14 @@ from typing import Any
 from django.conf import settings
 from django.http.request import validate_host
 
-from apps.api import consumers, standing
+from apps.agent import consumers as chats
+from apps.api import consumers as approvals
+from apps.api import standing
 
-_ROUTES: dict[str, Any] = {"/ws/approvals/": consumers.ApprovalEvents.as_asgi()}
+_ROUTES: dict[str, Any] = {
+    "/ws/agent/": chats.ChatEvents.as_asgi(),
+    "/ws/approvals/": approvals.ApprovalEvents.as_asgi(),
+}
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

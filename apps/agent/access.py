@@ -36,7 +36,14 @@ def authorize(ref: object, *, impersonated: bool) -> Access:
         raise TypeError("impersonated is True or False.")
     if impersonated:
         raise refusals.impersonated()
-    stored = credentials.read(None).settings
+    access = of_session(ref, credentials.read(None).settings)
+    if AgentSetting.objects.filter(user=access.person, is_enabled=False).exists():
+        raise refusals.forbidden()
+    return access
+
+
+def of_session(ref: object, stored: str) -> Access:
+    """The same with one query, by settings that were read already, and without the person's own switch: for sockets that stay open."""
     now = switches.parse(stored)
     session = people.current().session(ref, now)
     if not isinstance(session, Session):
@@ -73,6 +80,4 @@ def known(value: object) -> UUID | None:
 def _must_be_open(access: Access) -> None:
     is_on = access.options.agent_enabled and access.switches.is_on(module)
     if not is_on or not access.scope.can(PERMISSION):
-        raise refusals.forbidden()
-    if AgentSetting.objects.filter(user=access.person, is_enabled=False).exists():
         raise refusals.forbidden()

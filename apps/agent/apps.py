@@ -7,3 +7,9 @@ from django.utils.translation import gettext_lazy as _
 class AgentConfig(AppConfig):
     name = "apps.agent"
     verbose_name = _("Assistant")
+
+    def ready(self) -> None:
+        # Late imports: these modules need the models of every app.
+        from apps.agent import announcing
+
+        announcing.connect()

@@ -62,7 +62,7 @@ class LiveSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library h
         raise NotImplementedError
 
     async def tell(self, session: Session, waiting: Mapping[Any, Any]) -> None:
-        """What was noted since the last time, to a session that may hear it. Raises Closed."""
+        """What was noted since the last time, perhaps nothing, to a session that may hear it. Raises Closed."""
         raise NotImplementedError
 
     # --- What it may use --------------------------------------------------------------------------------------------------
@@ -173,8 +173,7 @@ class LiveSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library h
                 waiting, self._waiting = self._waiting, {}
                 if len(waiting) > MOST_WAITING:
                     raise Closed(AGAIN)
-                if waiting:
-                    await self.tell(session, waiting)
+                await self.tell(session, waiting)
                 await asyncio.sleep(self.gap_seconds)
         except Exception as error:
             await self._end(error)

@@ -4,15 +4,13 @@ import asyncio
 import json
 import threading
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from asgiref.testing import ApplicationCommunicator
 from channels.layers import channel_layers
-from django.db import connections
 from django.test import Client
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -32,11 +30,11 @@ from tests.api.shop import PERMISSION, Shop
 from tests.api.test_approvals import DECIDES, Prices
 from tests.catalogue.factories import make_category
 from tests.services import Redis
+from tests.sockets import HERE, ODD, Socket, browser_of, listening, outside, ready, told_first
 
 pytestmark = pytest.mark.sqlite
 
-HERE = "http://testserver"
-REDIS = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"}
+REDIS = {"BACKEND": "config.redis_layer.RedisLayer"}
 
 
 @pytest.fixture
@@ -52,89 +50,8 @@ def _nothing_left_to_send() -> Iterator[None]:
     broadcast._sender.flush(5)
 
 
-class Socket:
-    """One socket of a browser."""
-
-    def __init__(self, client: Client | None = None, *, path: str = "/ws/approvals/", **headers: str) -> None:
-        cookies = {} if client is None else {name: morsel.value for name, morsel in client.cookies.items()}
-        cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
-        given = {"origin": HERE, "host": "testserver", "cookie": cookie, **headers}
-        pairs = [(name.encode(), value.encode()) for name, value in given.items() if value]
-        scope = {"type": "websocket", "path": path, "headers": pairs, "query_string": b"", "subprotocols": []}
-        wire: Any = ApplicationCommunicator  # the library has no types
-        self._wire = wire(sockets.application, scope)
-
-    async def open(self) -> bool:
-        await self._wire.send_input({"type": "websocket.connect"})
-        answer = await self._wire.receive_output(10)
-        return bool(answer["type"] == "websocket.accept")
-
-    async def say(self, frame: Any) -> None:
-        text = frame if isinstance(frame, str) else json.dumps(frame)
-        await self._wire.send_input({"type": "websocket.receive", "text": text})
-
-    async def told(self) -> Any:
-        """The next frame, or the code that the socket is closed with."""
-        message = await self._wire.receive_output(10)
-        if message["type"] == "websocket.close":
-            return message["code"]
-        return json.loads(message["text"])
-
-    async def leave(self) -> None:
-        await self._wire.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._wire.wait(10)
-
-
-def listening(client: Client, then: Callable[[Socket], Awaitable[Any]]) -> Any:
-    """What the function says of an open socket that is ready to tell."""
-
-    async def run() -> Any:
-        socket = Socket(client)
-        assert await socket.open()
-        await socket.say("odd")
-        # Frames are read after the session was looked at.
-        assert await socket.told() == {"type": "error", "code": "validation_failed"}
-        try:
-            return await then(socket)
-        finally:
-            await socket.leave()
-
-    return asyncio.run(run())
-
-
-async def outside(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a request does meanwhile, in a thread of its own."""
-
-    def work() -> Any:
-        try:
-            return function(*arguments)
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(work)
-
-
-def browser_of(person: Any) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def changed(uuid: Any) -> dict[str, str]:
     return {"type": "approval_changed", "approval": str(getattr(uuid, "pk", uuid))}
-
-
-def told_first(client: Client | None, **headers: str) -> Any:
-    """What a socket is told that just opens; None when it was refused at the handshake."""
-
-    async def run() -> Any:
-        socket = Socket(client, **headers)
-        told = await socket.told() if await socket.open() else None
-        if told is not None:
-            await socket.leave()
-        return told
-
-    return asyncio.run(run())
 
 
 # --- Who may listen ---------------------------------------------------------------------------------------------------
@@ -213,20 +130,11 @@ def test_a_person_has_so_many_sockets_and_no_more(prices: Prices, monkeypatch: p
     stranger = browser_of(make_user(permissions=DECIDES))
 
     async def run(socket: Socket) -> None:
-        beside, third, of_another = Socket(second), Socket(first), Socket(stranger)
-        assert await beside.open()
-        await beside.say("odd")
-        assert await beside.told() == {"type": "error", "code": "validation_failed"}
+        beside, third, of_another = await ready(second), Socket(first), await ready(stranger)
         assert await third.open()
         assert await third.told() == 4429
-        assert await of_another.open()
-        await of_another.say("odd")
-        assert await of_another.told() == {"type": "error", "code": "validation_failed"}
         await beside.leave()
-        again = Socket(first)
-        assert await again.open()
-        await again.say("odd")
-        assert await again.told() == {"type": "error", "code": "validation_failed"}
+        again = await ready(first)
         for left in (third, of_another, again):
             await left.leave()
 
@@ -434,7 +342,7 @@ def test_a_frame_that_is_no_ping_gets_an_error(prices: Prices, frame: str) -> No
         await socket.say(frame)
         return await socket.told()
 
-    expected = {"type": "error", "code": "validation_failed"}
+    expected = ODD
     assert listening(browser_of(prices.approver.user), run) == expected
 
 
@@ -527,7 +435,7 @@ def test_the_embedded_program_tells_over_a_real_socket(
     assert refused.value.response.status_code == 403
     with connect(address, origin=Origin(program.url), additional_headers=cookie) as socket:
         socket.send("odd")
-        assert json.loads(socket.recv(10)) == {"type": "error", "code": "validation_failed"}
+        assert json.loads(socket.recv(10)) == ODD
         uuid = ask(program.url, machine.text)
         assert json.loads(socket.recv(10)) == changed(uuid)
         client.post("/sign-out/")
@@ -550,7 +458,7 @@ def test_in_production_one_process_answers_and_another_tells(
     cookie = {"Cookie": f"sessionid={client.cookies['sessionid'].value}"}
     with connect(address, origin=Origin(HERE), additional_headers=cookie) as socket:
         socket.send("odd")
-        assert json.loads(socket.recv(10)) == {"type": "error", "code": "validation_failed"}
+        assert json.loads(socket.recv(10)) == ODD
         uuid = ask(answering.url, machine.text)
         assert json.loads(socket.recv(10)) == changed(uuid)
 
