@@ -27,6 +27,7 @@ METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 # Named secrets, the first one current: see env.secrets.
 API_KEY_PEPPERS = env.secrets("API_KEY_PEPPERS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
 ACTIVITY_MAC_KEYS = env.secrets("ACTIVITY_MAC_KEYS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
+MODEL_KEY_SECRETS = env.secrets("MODEL_KEY_SECRETS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
 
 INSTALLED_APPS = [
     "config.apps.ConfigConfig",
@@ -163,6 +164,8 @@ API_CURRENCY = "EUR"
 API_REQUEST_CONTEXT = ""
 # The assistant (apps/agent): the function that chooses the model of a turn.
 AGENT_MODEL = "apps.agent.endpoints.configured"
+# Where a model may answer beside the public addresses, by http too.
+MODEL_NETWORKS = env.networks("MODEL_NETWORKS")
 # Who runs what was approved: Celery's workers where there is a broker, else a few threads of the process where it was approved.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "")
 API_SEND_TASK = "config.celery.send" if CELERY_BROKER_URL else "apps.api.tasks.in_thread"

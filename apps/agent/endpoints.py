@@ -11,8 +11,12 @@ from typing import cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from apps.agent import endpoint_keys, prices
 from apps.agent.demo.model import DemoModel
 from apps.agent.models import ModelEndpoint
+from apps.agent.providers import outgoing
+from apps.agent.providers.connection import Connection
+from apps.agent.providers.outgoing import Forbidden
 from apps.agent.providers.protocol import Chosen, Failure
 
 DEFAULT = "apps.agent.endpoints.configured"
@@ -31,7 +35,29 @@ def configured(person_id: str) -> Chosen:
 
 def of(row: ModelEndpoint) -> Chosen:
     """The model behind this row. Raises Failure."""
-    raise Failure("no_model", "no adapter")
+    # The makers' libraries take seconds and a hundred megabytes: in a worker, at its first turn, and nowhere else (SP-5).
+    from apps.agent.providers.adapter import DirectModel
+
+    return Chosen(
+        model=DirectModel(connection(row)),
+        endpoint_uuid=row.pk,
+        context_chars=row.context_chars,
+        max_output_tokens=row.max_output_tokens,
+        price=prices.of_row(row),
+    )
+
+
+def connection(row: ModelEndpoint) -> Connection:
+    """How the row's provider is reached, its key included. Raises Failure."""
+    networks = tuple(settings.MODEL_NETWORKS)
+    found = Connection(
+        provider=row.provider, model=row.model, base_url=row.base_url, key=endpoint_keys.take(row), networks=networks
+    )
+    try:
+        outgoing.check_url(found.url, networks)
+    except Forbidden as forbidden:
+        raise Failure("endpoint_forbidden", str(forbidden)) from None
+    return found
 
 
 def _without_endpoint() -> Chosen:

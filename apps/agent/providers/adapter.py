@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import httpx2
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai import direct
@@ -45,13 +46,16 @@ _NO_KEY: Final = "none"
 
 
 class DirectModel:
-    """One model of one turn, with a client of its own."""
+    """One model of one turn, with a client of its own. Making it raises Failure for an address that none can be made for."""
 
     def __init__(self, connection: Connection) -> None:
         self.provider, self.model = connection.provider, connection.model
         self._connection = connection
         self._http = transport.client(connection)
-        self._model = _model(connection, self._http)
+        try:
+            self._model = _model(connection, self._http)
+        except httpx2.InvalidURL:
+            raise Failure("endpoint_forbidden", "The address can't be read.") from None
 
     async def answer(self, ask: Ask) -> AsyncIterator[Piece]:
         """Text as it comes, then the calls, then the usage. Whatever ends this generator closes the connection."""

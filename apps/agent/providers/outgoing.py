@@ -16,7 +16,15 @@ _COMPATIBLE = ip_network("::/96")
 # Public by their number, and none of the Internet's: the inner side of a cloud, translation, relays, what was retired.
 _INNER: tuple[Network, ...] = tuple(
     ip_network(network)
-    for network in ("168.63.129.16/32", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "2001::/23", "5f00::/16")
+    for network in (
+        "168.63.129.16/32",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "64:ff9b:1::/48",
+        "fec0::/10",
+        "2001::/23",
+        "5f00::/16",
+    )
 )
 
 
