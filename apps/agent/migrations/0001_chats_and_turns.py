@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': "person's assistant",
-                'verbose_name_plural': 'Settings → Agent: people',
+                'verbose_name_plural': 'Settings → Agent',
                 'ordering': ('user',),
             },
         ),
@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                 ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=100, unique=True, verbose_name='name')),
                 ('provider', models.CharField(choices=[('openai', 'OpenAI, and whatever speaks its wire format'), ('anthropic', 'Anthropic')], max_length=20, verbose_name='provider')),
-                ('base_url', models.URLField(blank=True, help_text="Empty: the provider's own.", max_length=500, verbose_name='base URL')),
+                ('base_url', models.CharField(blank=True, max_length=500, verbose_name='base URL')),
                 ('model', models.CharField(max_length=200, verbose_name='model')),
                 ('key_encrypted', models.TextField(blank=True, editable=False)),
                 ('is_default', models.BooleanField(default=False, verbose_name='default')),

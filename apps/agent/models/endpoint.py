@@ -16,7 +16,7 @@ class ModelEndpoint(models.Model):
     uuid = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(_("name"), max_length=100, unique=True)
     provider = models.CharField(_("provider"), max_length=20, choices=Provider.choices)
-    base_url = models.URLField(_("base URL"), max_length=500, blank=True, help_text=_("Empty: the provider's own."))
+    base_url = models.CharField(_("base URL"), max_length=500, blank=True)
     model = models.CharField(_("model"), max_length=200)
     key_encrypted = models.TextField(blank=True, editable=False)
     is_default = models.BooleanField(_("default"), default=False)

@@ -23,7 +23,7 @@ class AgentSetting(models.Model):
 
     class Meta:
         verbose_name = _("person's assistant")
-        verbose_name_plural = _("Settings → Agent: people")
+        verbose_name_plural = _("Settings → Agent")
         ordering = ("user",)
 
     def __str__(self) -> str:
