@@ -48,7 +48,9 @@ def reply(ask: Ask) -> Reply:
     text, since = _question(ask.history)
     results = _results(since)
     if not results:
-        return _first(text, ask.tools, number=len(ask.history))
+        decided = telling.decisions(text)
+        return Reply(text=decided) if decided else _first(telling.own_words(text), ask.tools, number=len(ask.history))
+    text = telling.own_words(text)
     tool = None if commands.is_command(text) else wording.find(text, ask.tools)
     if tool is not None and not _was_called(since, tool):
         follow = _after_reading(text, tool, results, number=len(ask.history))

@@ -11,6 +11,9 @@ from apps.agent.providers.protocol import ToolOffer
 _MOST_ROWS, _MOST_COLUMNS, _MOST_TOOLS = 10, 5, 12
 _LONG = 60
 
+# How `history` and `cards` begin what is the server's word.
+_SERVER, _CARD = "(Server:", "(Server: about your call"
+
 
 def data(text: str) -> Any:
     """The JSON value in what the model is told of a result; None where there is none."""
@@ -31,6 +34,29 @@ def _unwrapped(told: Mapping[str, Any]) -> Any:
     if "note" in told:
         return {"status": 0, "code": str(told["outcome"]), "detail": str(told["note"])}
     return told.get("data")
+
+
+def own_words(text: str) -> str:
+    """The person's text without what the server adds for the model."""
+    return "\n\n".join(part for part in text.split("\n\n") if not part.startswith(_SERVER))
+
+
+def decisions(text: str) -> str:
+    """What became of the cards, where the last text tells nothing else; else empty."""
+    if own_words(text).strip():
+        return ""
+    return "\n\n".join(_decision(part) for part in text.split("\n\n") if part.startswith(_CARD))
+
+
+def _decision(told: str) -> str:
+    value = data(told)
+    if isinstance(value, dict) and "code" in value:
+        return _refused(value)
+    if value is not None:
+        return f"Done. {result(value, tool='')}"
+    if "rejected it" in told:
+        return "All right: I leave it as it is."
+    return "I don't know what came of it. Please look before you repeat it."
 
 
 def result(value: Any, *, tool: str) -> str:
@@ -129,7 +155,7 @@ def _facts(value: Mapping[str, Any]) -> str:
         for name, part in value.items()
         if not isinstance(part, dict | list)
     ]
-    return "\n".join(["This is what I found:", "", *lines]) if lines else "It is done."
+    return "\n".join(["This is the answer:", "", *lines]) if lines else "It is done."
 
 
 def _scalar(value: Any) -> str:
