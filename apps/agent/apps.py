@@ -10,6 +10,7 @@ class AgentConfig(AppConfig):
 
     def ready(self) -> None:
         # Late imports: these modules need the models of every app.
-        from apps.agent import announcing
+        from apps.agent import announcing, tasks
 
         announcing.connect()
+        tasks.connect()

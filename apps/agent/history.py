@@ -18,7 +18,7 @@ Role = Message.Role
 
 _AT_A_TIME = 200
 _NO_TEXT = "(no text)"
-_GO_ON = "(Your answer ended here. Go on.)"
+_GO_ON = "(Server: your answer ended here. What came before it, and what the person decided, may be new to you: go on.)"
 _COLUMNS = ("number", "role", "content", "code", "tool_calls", "tool_call_id", "tool_result")
 
 

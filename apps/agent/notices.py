@@ -24,6 +24,7 @@ TEXTS: dict[str, str] = {
     ),
     "limit_answer": _("Ended: the answer is longer than the limit of {limit} characters."),
     "history_cut": _("The chat is longer than the model is sent: from here on its oldest messages are left out."),
+    "result_truncated": _("A result was longer than {limit} characters: the model got its beginning."),
     "answer_cut": _("The model ended in mid-answer: it reached its own limit of tokens."),
     "answer_empty": _("The model answered nothing."),
     "provider_unauthorized": _("The model's provider does not accept the configured key. Tell your operator."),
@@ -35,6 +36,8 @@ TEXTS: dict[str, str] = {
     "provider_cut": _("The connection to the model's provider broke in mid-answer."),
     "provider_invalid": _("The model's provider sent something that is no answer."),
     "context_overflow": _("The chat is longer than the model can take."),
+    "endpoint_forbidden": _("The model's address is not allowed. Tell your operator."),
+    "key_unreadable": _("The key of the model's provider can't be read. Tell your operator."),
     "no_model": _("No model is configured. Tell your operator."),
     "session_gone": _("Ended: the session that asked is over."),
     "mismatch": _("Ended: the session that asked is not yours."),
@@ -55,7 +58,15 @@ TEXTS: dict[str, str] = {
 }
 
 # The model learns why its last answer ended.
-_ENDS = frozenset(TEXTS) - {"history_cut", "confirmed", "confirmed_failed", "confirmed_unknown", "rejected", "expired"}
+_ENDS = frozenset(TEXTS) - {
+    "history_cut",
+    "result_truncated",
+    "confirmed",
+    "confirmed_failed",
+    "confirmed_unknown",
+    "rejected",
+    "expired",
+}
 
 
 def text(code: str, **values: object) -> str:

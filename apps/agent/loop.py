@@ -1,0 +1,303 @@
+"""A turn from its claim to its end (TU-1 to TU-6): rounds of one request to the model and the calls that it asks for, until it answers.
+
+Everything that a turn may do is asked anew before each round and each call: the session, the rights, the boxes, the chat, the limits. It
+writes only under `turn_state.held`, so a turn that was stopped, taken for lost or deleted writes nothing more, wherever it stood.
+"""
+
+import time
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db.models import F
+from django.utils import timezone
+
+from apps.agent import (
+    access,
+    calls,
+    cards,
+    endpoints,
+    history,
+    journal,
+    leases,
+    limits,
+    notices,
+    offers,
+    options,
+    results,
+    turn_state,
+    writing,
+)
+from apps.agent.calls import Asked, Done
+from apps.agent.drafts import Draft
+from apps.agent.history import History
+from apps.agent.limits import Limits, Reached
+from apps.agent.models import Message, Turn
+from apps.agent.options import Options
+from apps.agent.providers.listener import Listener
+from apps.agent.providers.protocol import Ask, Chosen, Failure, Text, ToolCall, ToolOffer, Usage
+from apps.agent.turn_state import Attempt, Lost
+from apps.api import executor
+from apps.api.call import Refusal
+from apps.api.problems import Problem
+
+log = structlog.get_logger(__name__)
+
+State = Turn.State
+
+# So often the loop looks whether somebody stopped it.
+LOOKS_EVERY = 0.2
+# A tool that hangs keeps its turn so long past its time.
+GRACE_SECONDS = 30
+
+
+class Ended(Exception):
+    """The turn fails for a reason that its person reads. `code` is the notice's."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def run(uuid: UUID) -> None:
+    """The task: run the turn if it is queued. Delivered twice, or late, it does nothing."""
+    turn = Turn.objects.select_related("conversation", "follows").filter(pk=uuid, state=State.QUEUED).first()
+    if turn is None:
+        return
+    now = options.current()
+    allowed = limits.of(turn.conversation.user_id, now)
+    attempt = turn_state.claim(uuid, at_once=allowed.at_once)
+    if attempt is None:
+        return
+    leases.keep(attempt, seconds=allowed.seconds + GRACE_SECONDS)
+    try:
+        _Run(turn, attempt, allowed, now).to_its_end()
+    except Lost:
+        turn_state.let_go_of_deleted(attempt)
+    finally:
+        leases.let_go(attempt)
+
+
+class _Run:
+    """The one attempt of a turn, on its way."""
+
+    def __init__(self, turn: Turn, attempt: Attempt, allowed: Limits, now: Options) -> None:
+        self.turn, self.attempt, self.limits, self.options = turn, attempt, allowed, now
+        self.person: UUID = turn.conversation.user_id
+        self.ref = calls.session(turn.session_uuid, self.person)
+        self.context = calls.context_of(turn.request_context)
+        self.made = limits.calls_so_far(turn)
+        self.ends_at = time.monotonic() + allowed.seconds
+        self.looked_at = 0.0
+        self.noted: set[str] = set()
+
+    def to_its_end(self) -> None:
+        """Whatever happens, the turn ends with a reason; only who lost it leaves it to whoever has it. Raises Lost."""
+        try:
+            self._answer()
+        except Lost:
+            raise
+        except Ended as end:
+            turn_state.finish(self.attempt, State.FAILED, end.code)
+        except Reached as reached:
+            turn_state.finish(self.attempt, State.FAILED, reached.code, limit=reached.limit)
+        except Failure as failure:
+            log.warning("model_failed", code=failure.code, detail=failure.detail, turn=str(self.turn.pk))
+            turn_state.finish(self.attempt, State.FAILED, failure.code)
+        except Exception:
+            # The error's own text may hold what a tool returned: the trace names its place.
+            log.exception("turn_failed", turn=str(self.turn.pk))
+            turn_state.finish(self.attempt, State.FAILED, "internal_error")
+
+    def _answer(self) -> None:
+        self._must_be_allowed()
+        chosen = endpoints.choose(str(self.person))
+        with Listener(chosen.model) as listener:
+            while asked := self._round(chosen, listener):
+                self._make_all(asked)
+        turn_state.finish(self.attempt, State.DONE)
+
+    # --- One round ----------------------------------------------------------------------------------------------------
+
+    def _round(self, chosen: Chosen, listener: Listener) -> list[Asked]:
+        """One answer of the model, stored; the calls that it asks for."""
+        self._must_be_allowed()
+        limits.check_round(self.limits, self.turn, person=self.person)
+        tools = self._tools()
+        most_chars = min(self.limits.history_chars, chosen.context_chars or self.limits.history_chars)
+        found = self._begin_round(most_chars)
+        ask = Ask(
+            instructions=offers.instructions(self.options.agent_prompt_addition),
+            history=found.lines,
+            tools=tools,
+            max_output_tokens=chosen.max_output_tokens,
+        )
+        return self._listen(chosen, listener, ask)
+
+    def _begin_round(self, most_chars: int) -> History:
+        """Count the round and read what the model is sent, in one moment: a card that is decided now is told now, or in the next one."""
+        with turn_state.held(self.attempt) as chat:
+            try:
+                found = history.of(chat.pk, most_chars=most_chars)
+            except history.TooLong:
+                raise Reached("limit_history", most_chars) from None
+            Turn.objects.filter(pk=self.turn.pk).update(rounds=F("rounds") + 1)
+            cards.mark_told(chat, self.turn)
+            self.turn.rounds += 1
+            if found.is_cut and not _has_notice(chat.pk, "history_cut"):
+                self._notice("history_cut")
+        return found
+
+    def _listen(self, chosen: Chosen, listener: Listener, ask: Ask) -> list[Asked]:
+        draft, asked = Draft(self.attempt), []
+        began, usage, code = timezone.now(), None, journal.STOPPED
+        try:
+            listener.ask(ask)
+            for piece in self._pieces(listener, draft):
+                match piece:
+                    case Text():
+                        draft.add(piece.text)
+                    case ToolCall():
+                        asked.append(calls.asked(piece))
+                    case Usage():
+                        usage = piece
+            code = ""
+        except (Failure, Reached) as end:
+            code = end.code if isinstance(end, Failure) else code
+            draft.save(live=False)
+            raise
+        finally:
+            listener.hang_up()
+            self._pay(chosen, journal.Asked(ask=ask, text=draft.text), usage, code, began)
+        draft.save(live=False, calls=asked)
+        _must_be_whole(draft, asked, usage)
+        return asked
+
+    def _pieces(self, listener: Listener, draft: Draft) -> Any:
+        """What the model sends, while somebody wants it. Raises Failure, Reached and Lost."""
+        while (heard := listener.listen(LOOKS_EVERY)) is not None:
+            yield from heard
+            draft.save_if_due()
+            self._must_go_on()
+
+    def _must_go_on(self) -> None:
+        """Within its time, and neither stopped nor overtaken: looked up a few times a second."""
+        now = time.monotonic()
+        if now >= self.ends_at:
+            raise Reached("limit_time", self.limits.seconds)
+        if now - self.looked_at >= LOOKS_EVERY:
+            self.looked_at = now
+            if not turn_state.is_current(self.attempt):
+                raise Lost
+
+    def _pay(self, chosen: Chosen, asked: journal.Asked, usage: Usage | None, code: str, began: datetime) -> None:
+        """What the request took, counted whoever has the turn now: the provider was asked."""
+        number, rounds = self.attempt.number, self.turn.rounds
+        where = journal.Where(person_id=str(self.person), turn=self.turn.pk, attempt=number, round=rounds)
+        row = journal.note(chosen, where, started_at=began, usage=usage, asked=asked, code=code)
+        tokens, cost = row.input_tokens + row.output_tokens, row.cost or 0
+        self.turn.tokens += tokens
+        self.turn.cost += cost
+        Turn.objects.filter(pk=self.turn.pk).update(tokens=F("tokens") + tokens, cost=F("cost") + cost)
+
+    def _tools(self) -> list[ToolOffer]:
+        found = executor.visible_for(self.ref, "admin", impersonated=False, allow="all")
+        if isinstance(found, Refusal):
+            raise _ended(found.problem)
+        return [offers.of(tool) for tool in found.tools]
+
+    # --- The calls of a round -----------------------------------------------------------------------------------------
+
+    def _make_all(self, asked: list[Asked]) -> None:
+        """Each gets its result, also those that a limit keeps from being made. Raises Reached and Ended after the last one."""
+        over: Reached | Ended | None = None
+        for call in asked:
+            done = None if over is not None else self._unless_limited(call)
+            if isinstance(done, Reached):
+                over = done
+            if not isinstance(done, Done):
+                done = Done(result=results.fault(call.tool, "not_called", "A limit of this turn was reached before."))
+            self._store(call, done)
+            over = over or _lost_session(done)
+        if over is not None:
+            raise over
+
+    def _unless_limited(self, call: Asked) -> Done | Reached:
+        self._must_be_allowed()
+        key = limits.same(call.alias, _value(call))
+        if self.turn.calls >= self.limits.calls:
+            return Reached("limit_calls", self.limits.calls)
+        if self.made[key] >= self.limits.repeats:
+            return Reached("limit_repeats", self.limits.repeats)
+        self.made[key] += 1
+        self.turn.calls += 1
+        return calls.made(call, self.ref, context=self.context, most_chars=self.limits.result_chars)
+
+    def _store(self, call: Asked, done: Done) -> None:
+        """The result of the call, and the card of a held one, in one transaction. Raises Lost."""
+        with turn_state.held(self.attempt) as chat:
+            now = timezone.now()
+            message = writing.append(
+                chat.pk,
+                role=Message.Role.TOOL,
+                now=now,
+                turn_id=self.turn.pk,
+                tool_call_id=call.id,
+                tool_result={"text": done.result.told},
+                tool_summary=done.result.summary,
+            )
+            assert message is not None  # noqa: S101 - its row is held, and was not deleted
+            Turn.objects.filter(pk=self.turn.pk).update(calls=self.turn.calls)
+            if done.outcome is not None and results.is_held(done.outcome):
+                cards.add(message, self.turn, call.tool, done)
+            if done.result.summary["truncated"] and "result_truncated" not in self.noted:
+                self._notice("result_truncated", limit=self.limits.result_chars)
+
+    # --- What must hold -----------------------------------------------------------------------------------------------
+
+    def _must_be_allowed(self) -> None:
+        """The session, its rights and the assistant's switches as they are now, and the turn still ours. Raises Ended, Reached, Lost."""
+        self.looked_at = 0.0
+        self._must_go_on()
+        try:
+            access.authorize(self.ref, impersonated=False)
+        except Problem as problem:
+            raise _ended(problem) from None
+
+    def _notice(self, code: str, **values: object) -> None:
+        self.noted.add(code)
+        text = notices.text(code, **values)
+        turn, chat = self.turn.pk, self.attempt.conversation
+        writing.append(chat, role=Message.Role.NOTICE, now=timezone.now(), content=text, code=code, turn_id=turn)
+
+
+def _must_be_whole(draft: Draft, asked: list[Asked], usage: Usage | None) -> None:
+    if asked:
+        return
+    if usage is not None and usage.is_cut:
+        raise Ended("answer_cut")
+    if draft.is_empty:
+        raise Ended("answer_empty")
+
+
+def _has_notice(chat: UUID, code: str) -> bool:
+    return Message.objects.filter(conversation=chat, role=Message.Role.NOTICE, code=code).exists()
+
+
+def _value(call: Asked) -> object:
+    found = calls.parsed(call)
+    return found if isinstance(found, dict) else call.arguments
+
+
+def _lost_session(done: Done) -> Ended | None:
+    """Who lost the session in the middle of a call has nobody left to act for."""
+    if isinstance(done.outcome, Refusal) and done.outcome.problem.code in ("unauthorized", "impersonated"):
+        return _ended(done.outcome.problem)
+    return None
+
+
+def _ended(problem: Problem) -> Ended:
+    """By the reason that the gate gives, where it has one that a person reads."""
+    reason = problem.context.get("reason")
+    return Ended(reason if problem.code == "unauthorized" and reason in notices.TEXTS else problem.code)
