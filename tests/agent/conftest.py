@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from apps.agent import events
+from apps.api import credentials
 
 
 @pytest.fixture
@@ -19,3 +20,9 @@ def heard() -> Iterator[list[dict[str, Any]]]:
     events.changed.connect(hear)
     yield frames
     events.changed.disconnect(hear)
+
+
+@pytest.fixture
+def _prepared(db: None) -> None:
+    """The statement that reads the settings is prepared by the first call of a connection, which is one query more."""
+    credentials.read(None)

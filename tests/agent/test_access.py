@@ -163,6 +163,7 @@ def test_the_session_comes_before_the_permission_and_the_impersonation_before_bo
     assert refused(stranger.ref)[1] == "unauthorized"
 
 
+@pytest.mark.usefixtures("_prepared")
 def test_the_checks_cost_three_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     person = make_person()
     with django_assert_num_queries(3):

@@ -273,6 +273,7 @@ def test_what_is_no_cursor_is_refused(cursor: Any) -> None:
     assert (code_of(call), problem_of(call).kind.status) == ("invalid_cursor", 422)
 
 
+@pytest.mark.usefixtures("_prepared")
 def test_a_list_costs_the_checks_and_one_query_however_many_chats_there_are(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
@@ -317,6 +318,7 @@ def test_a_cursor_must_be_a_message_of_this_chat_and_the_only_one() -> None:
     assert codes == {"invalid_cursor"}
 
 
+@pytest.mark.usefixtures("_prepared")
 @pytest.mark.parametrize(
     ("options", "queries"), [({}, 5), ({"latest": True}, 5), ({"after": 0}, 6), ({"before": 299}, 6)]
 )
@@ -332,6 +334,7 @@ def test_a_page_costs_the_same_few_queries_in_a_long_chat_as_in_a_short_one(
             conversations.list_messages(person.ref, chat.pk, impersonated=False, limit=limit, **given)
 
 
+@pytest.mark.usefixtures("_prepared")
 def test_a_whole_chat_has_all_its_messages_oldest_first(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     person = make_person()
     chat = make_chat(person.user, title="Lamps")
@@ -532,6 +535,7 @@ def test_what_was_not_deleted_can_not_be_restored() -> None:
     assert code_of(lambda: conversations.restore_conversation(person.ref, chat.pk, impersonated=False)) == "not_found"
 
 
+@pytest.mark.usefixtures("_prepared")
 @pytest.mark.parametrize(
     "name",
     [
