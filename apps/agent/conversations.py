@@ -70,7 +70,7 @@ def search(
     allowed = access.authorize(ref, impersonated=impersonated)
     if len(text) > searching.MOST_CHARS:
         raise refusals.invalid("/q", f"At most {searching.MOST_CHARS} characters are searched for.")
-    return _page(searching.matching(_own(allowed), text), limit=limit, cursor=cursor)
+    return _page(searching.matching(allowed.person, text), limit=limit, cursor=cursor)
 
 
 def get_conversation(ref: object, conversation_uuid: object, *, impersonated: bool) -> WholeChat:

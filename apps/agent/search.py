@@ -3,10 +3,12 @@
 PostgreSQL searches by words, of which the last may be a beginning, and by an index; SQLite, for one process, by a plain match of parts.
 """
 
-from django.db import connection
-from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, Value
+from uuid import UUID
 
-from apps.agent.models import Message
+from django.db import connection
+from django.db.models import BooleanField, F, Func, Q, Value
+
+from apps.agent.models import Conversation, Message
 from apps.agent.models.conversation import Conversations
 
 MOST_CHARS = 200
@@ -14,19 +16,19 @@ MOST_CHARS = 200
 WORDS_OF_CHARS = 50_000
 
 
-def matching(chats: Conversations, text: str) -> Conversations:
-    """Those of the chats whose title, or one text of the person, holds all the words. A text without a word finds nothing."""
-    words = text.replace("\x00", " ").split()
+def matching(person: UUID, text: str) -> Conversations:
+    """The person's chats whose title, or one text of the person, holds all the words. A text without a word finds nothing."""
+    chats, words = Conversation.objects.of(person), text.replace("\x00", " ").split()
     if not words:
         return chats.none()
-    own = Message.objects.filter(conversation=OuterRef("pk"), role=Message.Role.USER)
+    titled, said = Q(), Message.objects.filter(conversation__user=person, role=Message.Role.USER)
     if connection.vendor == "postgresql":
         wanted = " ".join(words)
-        return chats.filter(Q(_holds("title", wanted)) | Exists(own.filter(_holds("content", wanted))))
-    titled = Q()
-    for word in words:
-        own, titled = own.filter(content__icontains=word), titled & Q(title__icontains=word)
-    return chats.filter(titled | Exists(own))
+        titled, said = Q(_holds("title", wanted)), said.filter(_holds("content", wanted))
+    else:
+        for word in words:
+            titled, said = titled & Q(title__icontains=word), said.filter(content__icontains=word)
+    return chats.filter(titled | Q(pk__in=said.values("conversation")))
 
 
 def _holds(field: str, text: str) -> Func:
