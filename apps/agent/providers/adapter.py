@@ -6,22 +6,13 @@ Nothing is tried again here, and no type of a library passes the protocol's bord
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import httpx2
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
 from pydantic_ai import direct
 from pydantic_ai import messages as theirs
 from pydantic_ai.models import Model as TheirModel
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.profiles import ModelProfile
-from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -40,9 +31,6 @@ from apps.agent.providers.protocol import (
     ToolOffer,
     Usage,
 )
-
-# The libraries want a key, and else look for one in the environment; `transport` sends the real one.
-_NO_KEY: Final = "none"
 
 
 class DirectModel:
@@ -89,18 +77,14 @@ class DirectModel:
 
 
 def _model(connection: Connection, http: Any) -> TheirModel:
-    # The schemas of our tools are closed and have no references: they are sent as they are.
-    profile = ModelProfile(json_schema_transformer=None)
+    # The library of the maker that is asked for, and not the other's: each takes a second and forty megabytes.
     if connection.provider == "anthropic":
-        client = AsyncAnthropic(api_key=_NO_KEY, base_url=connection.url, http_client=http, max_retries=0)
-        return AnthropicModel(connection.model, provider=AnthropicProvider(anthropic_client=client), profile=profile)
-    openai = AsyncOpenAI(api_key=_NO_KEY, base_url=connection.url, http_client=http, max_retries=0)
-    if connection.is_makers_own:
-        return OpenAIChatModel(connection.model, provider=OpenAIProvider(openai_client=openai), profile=profile)
-    # The older name of the limit is the one that everybody knows: a server that ignores it would write without end.
-    compatible = OpenAIModelProfile(json_schema_transformer=None, openai_chat_supports_max_completion_tokens=False)
-    provider = OpenAICompatibleProvider("openai-compatible", openai_client=openai)
-    return OpenAIChatModel(connection.model, provider=provider, profile=compatible)
+        from apps.agent.providers import anthropic_wire
+
+        return anthropic_wire.model(connection, http)
+    from apps.agent.providers import openai_wire
+
+    return openai_wire.model(connection, http)
 
 
 def _tool(offer: ToolOffer) -> ToolDefinition:

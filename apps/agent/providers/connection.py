@@ -1,9 +1,13 @@
 """What is needed to talk to one endpoint, as a value that needs neither the database nor the settings."""
 
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit
 
 from apps.agent.providers.outgoing import Network
+
+# The libraries want a key, and else look for one in the environment; `transport` sends the real one.
+NO_KEY: Final = "none"
 
 DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 

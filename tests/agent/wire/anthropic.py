@@ -109,7 +109,7 @@ def _start(state: dict[str, Any]) -> bytes:
     state["open"] = True
     state["index"] = -1
     usage = {"input_tokens": 1, "output_tokens": 1, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "wire-1",
         "stop_reason": None, "stop_sequence": None, "usage": usage,
     }  # fmt: skip
