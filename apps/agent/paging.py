@@ -52,7 +52,7 @@ def messages(
 def _number(chat: Conversation, message_uuid: object) -> int:
     uuid = access.known(message_uuid)
     rows = Message.objects.filter(conversation=chat, pk=uuid) if uuid else Message.objects.none()
-    number = rows.values_list("number", flat=True).first()
+    number = rows.order_by("pk").values_list("number", flat=True).first()
     if number is None:
         raise refusals.invalid_cursor()
     return number

@@ -155,7 +155,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'message',
                 'verbose_name_plural': 'messages',
-                'ordering': ('conversation', 'number'),
+                'ordering': ('conversation_id', 'number'),
             },
         ),
         migrations.CreateModel(

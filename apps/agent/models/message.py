@@ -45,7 +45,7 @@ class Message(models.Model):
     class Meta:
         verbose_name = _("message")
         verbose_name_plural = _("messages")
-        ordering = ("conversation", "number")
+        ordering = ("conversation_id", "number")
         constraints = [
             models.UniqueConstraint(fields=["conversation", "number"], name="agent_message_number"),
             models.UniqueConstraint(
