@@ -21,6 +21,7 @@ from config import startup
 
 startup.prepare()
 
+from apps.agent import purge  # noqa: E402 - Django must be set up
 from apps.agent import sweeps as agent_sweeps  # noqa: E402 - Django must be set up
 from apps.agent import tasks as agent_tasks  # noqa: E402 - Django must be set up
 from apps.api import sweeps, tasks  # noqa: E402 - Django must be set up
@@ -61,6 +62,11 @@ app.conf.update(
             "schedule": schedule(agent_sweeps.every()),
             "options": {"expires": agent_sweeps.every().total_seconds()},
         },
+        agent_tasks.PURGE: {
+            "task": f"{PREFIX}{agent_tasks.PURGE}",
+            "schedule": schedule(purge.every()),
+            "options": {"expires": purge.every().total_seconds()},
+        },
     },
     task_default_queue=tasks.DEFAULT_POOL,
     task_queues=[Queue(name) for name in tasks.THREADS],  # type: ignore[no-untyped-call]  # the library has no types
@@ -72,7 +78,7 @@ for _name, _function in tasks.TASKS.items():
 
 def _sweep_at_start(**_: object) -> None:
     """Beat's first round of a new schedule comes after its interval, and what a stop left behind should not wait for it."""
-    for name in ("sweep_approvals", "sweep", agent_tasks.SWEEP):
+    for name in ("sweep_approvals", "sweep", agent_tasks.SWEEP, agent_tasks.PURGE):
         send(name)
 
 

@@ -190,6 +190,10 @@ class Migration(migrations.Migration):
             model_name='conversation',
             index=models.Index(condition=models.Q(('status', 'deleted')), fields=['deleted_at'], name='agent_conversation_deleted'),
         ),
+        migrations.AddIndex(
+            model_name='conversation',
+            index=models.Index(fields=['-created_at', 'uuid'], name='agent_conversation_newest'),
+        ),
         migrations.AddConstraint(
             model_name='conversation',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('deleted_at__isnull', False), ('status', 'deleted')), models.Q(models.Q(('status', 'deleted'), _negated=True), ('deleted_at', None)), _connector='OR'), name='agent_conversation_deleted_when_it_says_so'),

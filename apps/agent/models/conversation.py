@@ -54,6 +54,7 @@ class Conversation(models.Model):
             models.Index(
                 fields=["deleted_at"], name="agent_conversation_deleted", condition=models.Q(status="deleted")
             ),
+            models.Index(fields=["-created_at", "uuid"], name="agent_conversation_newest"),
         ]
 
     def __str__(self) -> str:
