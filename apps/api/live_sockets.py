@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, ClassVar
 
 import structlog
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from apps.api import arrival, session_news, standing
@@ -114,6 +115,12 @@ class LiveSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library h
                 await send({"type": "websocket.close", "code": BROKEN})
         finally:
             await self._stop()
+
+    async def dispatch(self, message: Any) -> None:
+        """Channels' own asks a thread about old database connections before each message. Ours are those of the sockets' threads alone."""
+        handler = getattr(self, get_handler_name(message), None)
+        if handler is not None:
+            await handler(message)
 
     async def connect(self) -> None:
         """Listen first, then look who it is: a change in between is not missed."""
