@@ -5,4 +5,4 @@ from apps.agent.admin.endpoints import ModelEndpointAdmin
 from apps.agent.admin.journal import ModelCallAdmin
 from apps.agent.admin.settings import AgentSettingAdmin
 
-__all__ = ["ConversationAdmin", "ModelCallAdmin", "ModelEndpointAdmin"]
+__all__ = ["AgentSettingAdmin", "ConversationAdmin", "ModelCallAdmin", "ModelEndpointAdmin"]
