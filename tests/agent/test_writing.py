@@ -1,6 +1,8 @@
 """What is stored of a chat's line: its number, the chat's count, time and title, the event; once for each client-made uuid (CH-3)."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -203,3 +205,25 @@ def test_a_delete_beside_writers_leaves_no_line_after_it() -> None:
     results = at_once(delete, *[store] * 12)
     chat.refresh_from_db()
     assert chat.message_count == Message.objects.count() == results[1:].count(True)
+
+
+# --- One place ------------------------------------------------------------------------------------------------------------------------
+
+AGENT = Path(__file__).resolve().parent.parent.parent / "apps" / "agent"
+
+
+def test_every_line_of_a_chat_is_stored_by_one_function_and_no_door_stores_any_but_a_persons_text() -> None:
+    sources = {
+        path.relative_to(AGENT): path.read_text() for path in AGENT.rglob("*.py") if "migrations" not in path.parts
+    }
+    makers = {
+        str(path) for path, text in sources.items() if re.search(r"(?<!class )\bMessage(\.objects\.\w*create)?\(", text)
+    }
+    assert makers == {"writing.py"}
+    doors = {
+        path: text
+        for path, text in sources.items()
+        if path.parts[0] in ("rest", "admin", "conversations.py", "consumers.py")
+    }
+    assert len(doors) > 8
+    assert [str(path) for path, text in doors.items() if "writing.append" in text] == []
