@@ -7,42 +7,25 @@ between the two left a card that says `waiting`: the next one who looks, or the 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
 from apps.accounts.sessions import SessionRef
-from apps.agent import (
-    access,
-    calls,
-    deciding,
-    events,
-    follow_ups,
-    limits,
-    notices,
-    refusals,
-    results,
-    shapes,
-    turn_state,
-    writing,
-)
+from apps.agent import access, calls, card_rows, deciding, limits, refusals, results, shapes
 from apps.agent.access import Access
-from apps.agent.calls import Done
-from apps.agent.models import Card, Conversation, Message, Turn
+from apps.agent.card_rows import Who
+from apps.agent.models import Card
 from apps.agent.results import Result
 from apps.agent.shapes import CardShape
-from apps.api import availability, confirmations, executor, problems, registry
+from apps.api import availability, confirmations, executor, problems
 from apps.api.call import Answer, Outcome, Refusal
-from apps.api.models import Confirmation
 from apps.api.problems import Problem
 
 State = Card.State
 
 MOST_LISTED = 200
-
-_DECIDED = (State.USED, State.REJECTED, State.EXPIRED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,45 +35,6 @@ class Decided:
     confirmation: CardShape
     replaced_by: CardShape | None = None
     code: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Who:
-    """Whose decision it is, and the session that a follow-up acts for."""
-
-    session: UUID
-    context: Mapping[str, Any]
-    result_chars: int
-
-
-# --- The turn loop's side ---------------------------------------------------------------------------------------------
-
-
-def add(message: Message, turn: Turn, tool: str, done: Done) -> Card:
-    """The card of a write that was held just now, in the open transaction."""
-    assert done.outcome is not None and done.input is not None  # noqa: PT018, S101 - it was held
-    return _added(message, turn, tool, done.input, json.loads(done.outcome.body))
-
-
-def _added(message: Message, turn: Turn | None, tool: str, given: Any, prompt: Mapping[str, Any]) -> Card:
-    card = Card.objects.create(
-        uuid=UUID(prompt["confirmation_id"]),
-        conversation_id=message.conversation_id,
-        turn=turn,
-        message=message,
-        tool=tool,
-        arguments=given,
-        preview=prompt["preview"],
-        created_at=timezone.now(),
-        expires_at=datetime.fromisoformat(prompt["expires_at"]),
-    )
-    events.confirmation_changed(message.conversation_id, card.pk)
-    return card
-
-
-def mark_told(chat: Conversation, turn: Turn) -> None:
-    """The history that was read under the same lock holds their notes."""
-    Card.objects.filter(conversation=chat, told_in=None, state__in=_DECIDED).update(told_in=turn)
 
 
 # --- The person's side ------------------------------------------------------------------------------------------------
@@ -148,115 +92,51 @@ def reject(
         if isinstance(outcome, Refusal):
             _settle(card, who)
             raise _bare(outcome.problem)
-        _record(card, State.REJECTED, "rejected", who)
+        card_rows.record(card, State.REJECTED, "rejected", who)
     return Decided(confirmation=_again(card))
 
 
-def settle(card: Card, *, now: datetime) -> bool:
+def settle(card: Card) -> bool:
     """The sweep's: an expired card ends, and one whose decision was not written down is made true. False when there is nothing to do."""
-    confirmations.expire_late(card.pk, now=now)
     turn = card.turn
     context = {} if turn is None else calls.context_of(turn.request_context)
     session = UUID(int=0) if turn is None else turn.session_uuid
-    return _settle(card, _Who(session=session, context=context, result_chars=0))
+    return _settle(card, Who(session=session, context=context, result_chars=0))
 
 
-def _confirmed(card: Card, outcome: Outcome, who: _Who) -> Decided:
+def _confirmed(card: Card, outcome: Outcome, who: Who) -> Decided:
     if isinstance(outcome, Answer) and results.is_held(outcome):
-        return Decided(confirmation=_replaced(card, json.loads(outcome.body)), replaced_by=_successor(card))
+        card_rows.replace(card, json.loads(outcome.body))
+        return Decided(confirmation=_again(card), replaced_by=_successor(card))
     if isinstance(outcome, Answer):
-        _record(card, State.USED, "confirmed", who, result=_result(card, outcome, who))
+        card_rows.record(card, State.USED, "confirmed", who, result=_result(card, outcome, who))
         return Decided(confirmation=_again(card))
     problem = outcome.problem
-    if problem.code == "confirm_token_invalid" or _gate_state(card) != State.USED:
+    if problem.code == "confirm_token_invalid" or card_rows.gate_state(card) != State.USED:
         _settle(card, who)
         raise _bare(problem)
     # Its one use is gone, and nobody else could take it meanwhile: the handler itself refused.
-    _record(card, State.USED, "confirmed_failed", who, result=_result(card, outcome, who), problem=problem.code)
+    card_rows.record(
+        card, State.USED, "confirmed_failed", who, result=_result(card, outcome, who), problem=problem.code
+    )
     return Decided(confirmation=_again(card), code=problem.code)
 
 
-def _result(card: Card, outcome: Outcome, who: _Who) -> Result:
+def _result(card: Card, outcome: Outcome, who: Who) -> Result:
     return results.of(card.tool, outcome, most_chars=who.result_chars)
 
 
-def _settle(card: Card, who: _Who) -> bool:
-    """Copy what the gate says; nothing while it says `waiting`."""
-    match _gate_state(card):
+def _settle(card: Card, who: Who) -> bool:
+    """Copy what the gate says; nothing while it says `waiting`. A row past its time ends there too."""
+    confirmations.expire_late(card.pk, now=timezone.now())
+    match card_rows.gate_state(card):
         case State.USED:
-            return _record(card, State.USED, "confirmed_unknown", who)
+            return card_rows.record(card, State.USED, "confirmed_unknown", who)
         case State.REJECTED:
-            return _record(card, State.REJECTED, "rejected", who)
+            return card_rows.record(card, State.REJECTED, "rejected", who)
         case State.EXPIRED | None:
-            return _record(card, State.EXPIRED, "expired", who)
+            return card_rows.record(card, State.EXPIRED, "expired", who)
     return False
-
-
-def _gate_state(card: Card) -> str | None:
-    """Of the gate's row, as of now: one past its time has expired, written or not. None: it was deleted long ago."""
-    row = Confirmation.objects.filter(pk=card.pk).values_list("state", "expires_at").first()
-    if row is None:
-        return None
-    state, expires_at = row
-    return State.EXPIRED if state == State.WAITING and expires_at <= timezone.now() else state
-
-
-def _record(
-    card: Card,
-    state: Card.State,
-    code: str,
-    who: _Who,
-    *,
-    result: Result | None = None,
-    problem: str = "",
-) -> bool:
-    """The card's one move, with its note and perhaps the turn that tells the model. False when it was moved before."""
-    now = timezone.now()
-    with turn_state.brief_transaction():
-        chat = turn_state.locked_chat(card.conversation_id)
-        waiting = Card.objects.filter(pk=card.pk, state=State.WAITING)
-        if chat is None or not waiting.update(state=state, code=problem, decided_at=now):
-            return False
-        told = _told(card, code, result)
-        writing.append(
-            chat.pk,
-            role=Message.Role.NOTICE,
-            now=now,
-            content=notices.text(code, tool=_title(card.tool)),
-            code=code,
-            turn_id=card.turn_id,
-            tool_result={"text": told},
-        )
-        events.confirmation_changed(chat.pk, card.pk)
-        follow_ups.after_decision(chat, session=who.session, context=dict(who.context), now=now)
-    return True
-
-
-def _told(card: Card, code: str, result: Result | None) -> str:
-    """The model's side of the note: the server's word, and data that nobody vouches for."""
-    words = {
-        "confirmed": "confirmed it, and it ran",
-        "confirmed_failed": "confirmed it, but it was refused and did not run",
-        "confirmed_unknown": "confirmed it; what came of it is not known: look before you propose it again",
-        "rejected": "rejected it: it did not run",
-        "expired": "did not confirm it in time: it did not run",
-    }
-    call = card.message.tool_call_id
-    outcome = "" if result is None else f" Its outcome: {result.told}"
-    return f"(Server: about your call {call} of {card.tool}: the person {words[code]}.{outcome})"
-
-
-def _replaced(card: Card, prompt: Mapping[str, Any]) -> CardShape:
-    """The values changed: the card ends, and one with the new values asks again in its place."""
-    now = timezone.now()
-    with turn_state.brief_transaction():
-        turn_state.locked_chat(card.conversation_id)
-        if Card.objects.filter(pk=card.pk, state=State.WAITING).update(state=State.EXPIRED, decided_at=now):
-            new = _added(card.message, card.turn, card.tool, card.arguments, prompt)
-            # The model hears of the successor's end alone.
-            Card.objects.filter(pk=card.pk).update(replaced_by=new, told_in=card.turn)
-            events.confirmation_changed(card.conversation_id, card.pk)
-    return _again(card)
 
 
 def _successor(card: Card) -> CardShape | None:
@@ -277,9 +157,9 @@ def _own(allowed: Access, conversation_uuid: object, card_uuid: object) -> Card:
     return card
 
 
-def _who(ref: SessionRef, allowed: Access, context: Mapping[str, Any] | None) -> _Who:
+def _who(ref: SessionRef, allowed: Access, context: Mapping[str, Any] | None) -> Who:
     chars = limits.of(allowed.person, allowed.options).result_chars
-    return _Who(session=ref.session_uuid, context=context or {}, result_chars=chars)
+    return Who(session=ref.session_uuid, context=context or {}, result_chars=chars)
 
 
 def _visible(allowed: Access) -> list[str]:
@@ -293,13 +173,8 @@ def _again(card: Card) -> CardShape:
 
 def _shape(card: Card) -> CardShape:
     """With the true state of this moment, whatever no sweep has written yet (TU-3)."""
-    state = card.state if card.state != State.WAITING else (_gate_state(card) or State.EXPIRED)
-    return shapes.confirmation(card, title=_title(card.tool), state=state, now=timezone.now())
-
-
-def _title(name: str) -> str:
-    tool = registry.current().find("admin", name)
-    return name if tool is None else str(tool.title)
+    state = card.state if card.state != State.WAITING else (card_rows.gate_state(card) or State.EXPIRED)
+    return shapes.confirmation(card, title=card_rows.title_of(card.tool), state=state, now=timezone.now())
 
 
 def _bare(problem: Problem) -> Problem:

@@ -4,9 +4,7 @@ Everything that a turn may do is asked anew before each round and each call: the
 writes only under `turn_state.held`, so a turn that was stopped, taken for lost or deleted writes nothing more, wherever it stood.
 """
 
-import time
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -15,8 +13,9 @@ from django.utils import timezone
 
 from apps.agent import (
     access,
+    asking,
     calls,
-    cards,
+    card_rows,
     endpoints,
     history,
     journal,
@@ -29,6 +28,7 @@ from apps.agent import (
     turn_state,
     writing,
 )
+from apps.agent.asking import Heard, Watch
 from apps.agent.calls import Asked, Done
 from apps.agent.drafts import Draft
 from apps.agent.history import History
@@ -36,7 +36,7 @@ from apps.agent.limits import Limits, Reached
 from apps.agent.models import Message, Turn
 from apps.agent.options import Options
 from apps.agent.providers.listener import Listener
-from apps.agent.providers.protocol import Ask, Chosen, Failure, Text, ToolCall, ToolOffer, Usage
+from apps.agent.providers.protocol import Ask, Chosen, Failure, ToolOffer
 from apps.agent.turn_state import Attempt, Lost
 from apps.api import executor
 from apps.api.call import Refusal
@@ -46,8 +46,6 @@ log = structlog.get_logger(__name__)
 
 State = Turn.State
 
-# So often the loop looks whether somebody stopped it.
-LOOKS_EVERY = 0.2
 # A tool that hangs keeps its turn so long past its time.
 GRACE_SECONDS = 30
 
@@ -88,8 +86,7 @@ class _Run:
         self.ref = calls.session(turn.session_uuid, self.person)
         self.context = calls.context_of(turn.request_context)
         self.made = limits.calls_so_far(turn)
-        self.ends_at = time.monotonic() + allowed.seconds
-        self.looked_at = 0.0
+        self.watch = Watch(attempt, seconds=allowed.seconds)
         self.noted: set[str] = set()
 
     def to_its_end(self) -> None:
@@ -143,59 +140,33 @@ class _Run:
             except history.TooLong:
                 raise Reached("limit_history", most_chars) from None
             Turn.objects.filter(pk=self.turn.pk).update(rounds=F("rounds") + 1)
-            cards.mark_told(chat, self.turn)
+            card_rows.mark_told(chat, self.turn)
             self.turn.rounds += 1
             if found.is_cut and not _has_notice(chat.pk, "history_cut"):
                 self._notice("history_cut")
         return found
 
     def _listen(self, chosen: Chosen, listener: Listener, ask: Ask) -> list[Asked]:
-        draft, asked = Draft(self.attempt), []
-        began, usage, code = timezone.now(), None, journal.STOPPED
+        heard, began, code = Heard(Draft(self.attempt)), timezone.now(), journal.STOPPED
         try:
-            listener.ask(ask)
-            for piece in self._pieces(listener, draft):
-                match piece:
-                    case Text():
-                        draft.add(piece.text)
-                    case ToolCall():
-                        asked.append(calls.asked(piece))
-                    case Usage():
-                        usage = piece
+            asking.listen(listener, ask, heard, self.watch)
             code = ""
         except (Failure, Reached) as end:
             code = end.code if isinstance(end, Failure) else code
-            draft.save(live=False)
+            heard.draft.save(live=False)
             raise
         finally:
-            listener.hang_up()
-            self._pay(chosen, journal.Asked(ask=ask, text=draft.text), usage, code, began)
-        draft.save(live=False, calls=asked)
-        _must_be_whole(draft, asked, usage)
-        return asked
+            self._pay(chosen, ask, heard, code, began)
+        heard.draft.save(live=False, calls=heard.asked)
+        _must_be_whole(heard)
+        return heard.asked
 
-    def _pieces(self, listener: Listener, draft: Draft) -> Any:
-        """What the model sends, while somebody wants it. Raises Failure, Reached and Lost."""
-        while (heard := listener.listen(LOOKS_EVERY)) is not None:
-            yield from heard
-            draft.save_if_due()
-            self._must_go_on()
-
-    def _must_go_on(self) -> None:
-        """Within its time, and neither stopped nor overtaken: looked up a few times a second."""
-        now = time.monotonic()
-        if now >= self.ends_at:
-            raise Reached("limit_time", self.limits.seconds)
-        if now - self.looked_at >= LOOKS_EVERY:
-            self.looked_at = now
-            if not turn_state.is_current(self.attempt):
-                raise Lost
-
-    def _pay(self, chosen: Chosen, asked: journal.Asked, usage: Usage | None, code: str, began: datetime) -> None:
+    def _pay(self, chosen: Chosen, ask: Ask, heard: Heard, code: str, began: datetime) -> None:
         """What the request took, counted whoever has the turn now: the provider was asked."""
         number, rounds = self.attempt.number, self.turn.rounds
         where = journal.Where(person_id=str(self.person), turn=self.turn.pk, attempt=number, round=rounds)
-        row = journal.note(chosen, where, started_at=began, usage=usage, asked=asked, code=code)
+        asked = journal.Asked(ask=ask, text=heard.draft.text)
+        row = journal.note(chosen, where, started_at=began, usage=heard.usage, asked=asked, code=code)
         tokens, cost = row.input_tokens + row.output_tokens, row.cost or 0
         self.turn.tokens += tokens
         self.turn.cost += cost
@@ -250,7 +221,7 @@ class _Run:
             assert message is not None  # noqa: S101 - its row is held, and was not deleted
             Turn.objects.filter(pk=self.turn.pk).update(calls=self.turn.calls)
             if done.outcome is not None and results.is_held(done.outcome):
-                cards.add(message, self.turn, call.tool, done)
+                card_rows.add(message, self.turn, call.tool, done)
             if done.result.summary["truncated"] and "result_truncated" not in self.noted:
                 self._notice("result_truncated", limit=self.limits.result_chars)
 
@@ -258,8 +229,7 @@ class _Run:
 
     def _must_be_allowed(self) -> None:
         """The session, its rights and the assistant's switches as they are now, and the turn still ours. Raises Ended, Reached, Lost."""
-        self.looked_at = 0.0
-        self._must_go_on()
+        self.watch.look()
         try:
             access.authorize(self.ref, impersonated=False)
         except Problem as problem:
@@ -272,12 +242,12 @@ class _Run:
         writing.append(chat, role=Message.Role.NOTICE, now=timezone.now(), content=text, code=code, turn_id=turn)
 
 
-def _must_be_whole(draft: Draft, asked: list[Asked], usage: Usage | None) -> None:
-    if asked:
+def _must_be_whole(heard: Heard) -> None:
+    if heard.asked:
         return
-    if usage is not None and usage.is_cut:
+    if heard.usage is not None and heard.usage.is_cut:
         raise Ended("answer_cut")
-    if draft.is_empty:
+    if heard.draft.is_empty:
         raise Ended("answer_empty")
 
 

@@ -80,13 +80,13 @@ def _settle_cards(now: datetime) -> int:
     decided = Confirmation.objects.filter(pk=OuterRef("uuid")).exclude(state=Confirmation.State.WAITING)
     due = Q(expires_at__lte=now) | Exists(decided)
     found = Card.objects.select_related("turn", "message").filter(due, state=Card.State.WAITING)
-    return sum(_settled(card, now) for card in found.order_by("created_at", "pk")[:_MOST])
+    return sum(_settled(card) for card in found.order_by("created_at", "pk")[:_MOST])
 
 
-def _settled(card: Card, now: datetime) -> bool:
+def _settled(card: Card) -> bool:
     try:
         with deciding.alone(card.pk, wait_seconds=0):
-            return cards.settle(card, now=now)
+            return cards.settle(card)
     except Problem:
         # Its person decides it at this moment.
         return False
