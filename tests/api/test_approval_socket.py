@@ -148,10 +148,19 @@ def test_whoever_opens_sockets_too_fast_is_sent_away(
 ) -> None:
     monkeypatch.setattr(arrival, limit, 3)
     client = browser_of(prices.approver.user)
-    listening(client, lambda socket: asyncio.sleep(0))
-    listening(client, lambda socket: asyncio.sleep(0))
-    listening(client, lambda socket: asyncio.sleep(0))
-    assert told_first(client) == 4429
+
+    async def run() -> Any:
+        socket = Socket(client)
+        assert await socket.open()
+        await socket.say("odd")
+        told = await socket.told()
+        await socket.leave()
+        return told
+
+    told = [asyncio.run(run()) for _ in range(8)]
+    assert told[:3] == [ODD] * 3
+    # The minute of the limit may end in between, once.
+    assert told.count(4429) >= 2
 
 
 def test_connects_are_counted_while_the_cache_is_away(
