@@ -1,6 +1,7 @@
 """The chats over `/api/agent/`: the shapes, who is refused with which problem, and bodies, methods and parameters (CH-6)."""
 
 import json
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from apps.accounts.models import LiveSession, User
 from apps.agent import conversations
 from apps.agent.models import Conversation, Message, Turn
+from apps.agent.rest import urls
 from apps.api.models import ApiKey
 from tests.accounts.factories import make_owner, switch_on
 from tests.agent.factories import (
@@ -26,7 +28,7 @@ from tests.agent.factories import (
 from tests.api import problem
 from tests.api.factories import make_key, revoke, set_setting
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
 
 ROOT = "/api/agent/conversations"
 CHAT = {"uuid", "title", "status", "message_count", "last_message_at", "created_at"}
@@ -49,6 +51,12 @@ CALLS: dict[str, tuple[str, str, Any]] = {
     "messages": ("get", "/{chat}/messages", None),
     "send": ("post", "/{chat}/messages", {"content": "Hello."}),
     "message": ("get", "/{chat}/messages/{message}", None),
+    "turn": ("get", "/{chat}/turn", None),
+    "stop": ("post", "/{chat}/turn/stop", None),
+    "retry": ("post", "/{chat}/turn/retry", None),
+    "confirmations": ("get", "/{chat}/confirmations", None),
+    "confirm": ("post", "/{chat}/confirmations/{message}/confirm", None),
+    "reject": ("post", "/{chat}/confirmations/{message}/reject", None),
 }
 OF_ONE_CHAT = [name for name, (_, path, _body) in CALLS.items() if "{chat}" in path]
 
@@ -214,6 +222,18 @@ def test_no_answer_may_be_kept_by_anybody() -> None:
     assert all(answer["X-Request-ID"] for answer in answers)
 
 
+def test_every_path_and_method_is_among_the_calls_that_are_tried_here() -> None:
+    found = set()
+    for pattern in urls.urlpatterns:
+        view: Any = pattern.callback
+        path = re.sub(
+            r"\(\?P<(\w+)>[^)]*\)", lambda group: "{chat}" if group[1] == "uuid" else "{message}", str(pattern.pattern)
+        )
+        path = path.removeprefix("^conversations").removesuffix(r"/?\Z")
+        found |= {(name, path) for name in view.view_class.http_method_names if name != "head"}
+    assert found == {(method, path.partition("?")[0]) for method, path, _ in CALLS.values()}
+
+
 # --- Who is refused -------------------------------------------------------------------------------------------------------------------
 
 
@@ -332,12 +352,14 @@ def test_a_write_needs_the_token_of_the_browsers_own_session(name: str) -> None:
     client = sign_in(person.user, enforce_csrf_checks=True)
     chat = make_chat(person.user, status="deleted" if name == "restore" else "active")
     before = rows()
-    assert problem.of(call(client, name, chat.pk), 403, "forbidden")["reason"] == "csrf"
-    assert problem.of(call(client, name, chat.pk, **{"X-CSRFToken": "x" * 32}), 403, "forbidden")["reason"] == "csrf"
+    for headers in ({}, {"X-CSRFToken": "x" * 32}):
+        assert problem.of(call(client, name, chat.pk, uuid4(), **headers), 403, "forbidden")["reason"] == "csrf"
     assert rows() == before
     client.get("/account/sessions/")
     token = client.cookies["csrftoken"].value
-    assert call(client, name, chat.pk, **{"X-CSRFToken": token}).status_code in (200, 201, 202)
+    # Let in: there is no turn to try again, and no card of that uuid.
+    passed = (409,) if name == "retry" else (404,) if name in ("confirm", "reject") else (200, 201, 202)
+    assert call(client, name, chat.pk, uuid4(), **{"X-CSRFToken": token}).status_code in passed
 
 
 @pytest.mark.parametrize(
@@ -350,6 +372,12 @@ def test_a_write_needs_the_token_of_the_browsers_own_session(name: str) -> None:
         ("/{chat}/restore", "POST"),
         ("/{chat}/messages", "GET, HEAD, POST"),
         ("/{chat}/messages/{message}", "GET, HEAD"),
+        ("/{chat}/turn", "GET, HEAD"),
+        ("/{chat}/turn/stop", "POST"),
+        ("/{chat}/turn/retry", "POST"),
+        ("/{chat}/confirmations", "GET, HEAD"),
+        ("/{chat}/confirmations/{message}/confirm", "POST"),
+        ("/{chat}/confirmations/{message}/reject", "POST"),
     ],
 )
 def test_another_method_is_405_with_those_that_there_are(path: str, allowed: str) -> None:
@@ -394,15 +422,17 @@ def test_a_body_is_read_strictly_and_nothing_is_stored_of_an_odd_one(
     assert rows() == before
 
 
-@pytest.mark.parametrize("name", ["delete", "archive", "unarchive", "restore"])
+@pytest.mark.parametrize(
+    "name", [name for name, (method, _, body) in CALLS.items() if method != "get" and body is None]
+)
 def test_a_call_that_takes_nothing_takes_no_member(name: str) -> None:
     person = make_person()
     client, chat = sign_in(person.user), make_chat(person.user)
     method, path, _ = CALLS[name]
-    whole, before = ROOT + path.format(chat=chat.pk), rows()
+    whole, before = ROOT + path.format(chat=chat.pk, message=uuid4()), rows()
     problem.of(send(client, method, whole, {"force": True}), 422, "validation_failed")
     assert rows() == before
-    assert send(client, method, whole, {}).status_code in (200, 404)
+    assert send(client, method, whole, {}).status_code in (200, 404, 409)
 
 
 def test_another_media_type_is_415() -> None:
@@ -463,6 +493,8 @@ def test_a_title_that_is_none_says_where(body: Any) -> None:
         ("/{chat}/messages?latest=", 422, "validation_failed"),
         ("/{chat}/messages?page=2", 422, "validation_failed"),
         ("/{chat}/messages/{message}?full=1", 422, "validation_failed"),
+        ("/{chat}/turn?full=1", 422, "validation_failed"),
+        ("/{chat}/confirmations?state=waiting", 422, "validation_failed"),
     ],
 )
 def test_a_parameter_that_is_none_of_this_path_is_refused(path: str, status: int, code: str) -> None:
@@ -494,6 +526,8 @@ def test_a_credential_in_the_url_is_refused(name: str) -> None:
     problem.of(send(client, "get", f"{ROOT}?{name}=x"), 400, "credential_in_url")
 
 
+# A problem in place of a page closes the page's answer, and with it the connection: not in the transaction of a test.
+@pytest.mark.django_db(transaction=True)
 def test_a_path_that_leads_nowhere_is_a_problem_too() -> None:
     client = sign_in(make_person().user)
     for path in ("/api/agent/", "/api/agent/nothing", f"{ROOT}/{uuid4()}/nothing"):
