@@ -38,13 +38,13 @@ def change(
     actor: activity.Actor,
     request_id: str = "",
     ip: str | None = None,
-) -> None:
-    """Write the changed fields of the row. `key`: a new one, an empty text that takes it away, or None that leaves it."""
+) -> bool:
+    """Write the changed fields of the row; False where it is gone. `key`: a new one, an empty text that takes it away, or None."""
     names = [name for name in FIELDS if name in set(changed)]
     with transaction.atomic():
         before = _lock().get(row.pk)
         if before is None:
-            return
+            return False
         changes: dict[str, Any] = {
             name: {"old": _plain(getattr(before, name)), "new": _plain(getattr(row, name))} for name in names
         }
@@ -54,10 +54,10 @@ def change(
             endpoint_keys.put(row, key)
             names.append("key_encrypted")
             changes["key"] = "set" if key else "removed"
-        if not changes:
-            return
-        row.save(update_fields=[*names, "updated_at"])
-        _write(actions.AGENT_ENDPOINT_CHANGED, row, {"changes": changes}, actor=actor, request_id=request_id, ip=ip)
+        if changes:
+            row.save(update_fields=[*names, "updated_at"])
+            _write(actions.AGENT_ENDPOINT_CHANGED, row, {"changes": changes}, actor=actor, request_id=request_id, ip=ip)
+    return True
 
 
 def delete(row: ModelEndpoint, *, actor: activity.Actor, request_id: str = "", ip: str | None = None) -> None:

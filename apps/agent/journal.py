@@ -40,7 +40,7 @@ class Asked:
         """What a provider would charge for it, roughly."""
         sent = len(self.ask.instructions) + sum(_length(line) for line in self.ask.history)
         sent += sum(len(tool.name) + len(tool.description) + len(str(tool.schema)) for tool in self.ask.tools)
-        return Usage(input_tokens=_tokens(sent), output_tokens=_tokens(len(self.text)))
+        return Usage(input_tokens=_tokens(sent), output_tokens=_tokens(len(self.text)), is_counted=False)
 
 
 def note(
@@ -54,11 +54,10 @@ def note(
 ) -> ModelCall:
     """Write the row of a request that ended now; its `cost` and tokens are what the limits count.
 
-    `code`: empty for a whole answer, a Failure's, or STOPPED. Without a `usage` the tokens are estimated from what was `asked`, unless
-    the provider did not begin to answer.
+    `code`: empty for a whole answer, a Failure's, or STOPPED. Without a counted `usage` the tokens are estimated from what was `asked`,
+    unless the provider did not begin to answer.
     """
-    is_estimate = usage is None and asked is not None and (code not in NOT_SENT or asked.text != "")
-    counted = usage or (asked.estimate() if is_estimate and asked is not None else Usage())
+    counted = _counted(usage, asked, code)
     return ModelCall.objects.create(
         user_id=where.person_id,
         turn_id=where.turn,
@@ -72,7 +71,7 @@ def note(
         output_tokens=min(counted.output_tokens, _MOST),
         cache_read_tokens=min(counted.cache_read_tokens, _MOST),
         cache_write_tokens=min(counted.cache_write_tokens, _MOST),
-        is_estimate=is_estimate,
+        is_estimate=not counted.is_counted,
         cost=prices.cost(chosen, counted),
         started_at=started_at,
         ended_at=timezone.now(),
@@ -93,6 +92,13 @@ NOT_SENT = frozenset(
         "no_model",
     }
 )
+
+
+def _counted(usage: Usage | None, asked: Asked | None, code: str) -> Usage:
+    if usage is not None and usage.is_counted:
+        return usage
+    is_charged = usage is not None or code not in NOT_SENT or (asked is not None and asked.text != "")
+    return asked.estimate() if asked is not None and is_charged else Usage()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def of_row(row: ModelEndpoint) -> Mapping[str, Any]:
 
 def cost(chosen: Chosen, usage: Usage) -> Decimal | None:
     """Rounded up to a millionth of a dollar. None: nobody knows a price."""
-    if chosen.is_demo:
+    if chosen.is_demo or not (usage.input_tokens or usage.output_tokens):
         return Decimal(0)
     price = Price(**chosen.price)
     found = (

@@ -142,9 +142,9 @@ def test_an_answer_that_was_cut_at_its_limit_says_so(name: str) -> None:
     assert found[-1].is_cut
 
 
-def test_what_a_server_leaves_out_about_tokens_is_none() -> None:
+def test_a_server_that_says_nothing_of_tokens_has_not_counted_them() -> None:
     with openai.OpenAI([Say("Yes."), Finish(has_usage=False)]) as wire:
-        assert answer(connection_to(wire))[-1] == Usage()
+        assert answer(connection_to(wire))[-1] == Usage(is_counted=False)
 
 
 def test_a_wrong_key_is_unauthorized() -> None:

@@ -8,6 +8,7 @@ from django.test import Client
 
 from apps.activity.models import Entry
 from apps.agent import endpoint_keys, trials
+from apps.agent.admin.endpoints import ModelEndpointAdmin
 from apps.agent.models import ModelCall, ModelEndpoint
 from tests.agent.providers import BOTH, LOOPBACK, WIRES
 from tests.agent.test_endpoint_keys import KEY, make_endpoint
@@ -151,6 +152,26 @@ def test_deleting_several_writes_an_entry_for_each_and_keeps_their_calls(operato
     operator.post(LIST, chosen)
     assert Entry.objects.filter(action="agent.endpoint_deleted").count() == 2
     assert not ModelEndpoint.objects.exists()
+
+
+def test_a_change_of_an_endpoint_that_is_gone_is_told(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = make_endpoint()
+    rows = ModelEndpointAdmin.get_object
+
+    def gone_meanwhile(*arguments: Any, **options: Any) -> Any:
+        found = rows(*arguments, **options)
+        ModelEndpoint.objects.all().delete()  # the other operator, between the look and the write
+        return found
+
+    monkeypatch.setattr(ModelEndpointAdmin, "get_object", gone_meanwhile)
+    answer = operator.post(page(row), sent(model="other"), follow=True)
+    assert "Nothing was saved" in text_of(answer)
+    assert not Entry.objects.filter(module="agent").exists()
+
+
+def test_the_history_of_an_endpoint_is_in_the_activity_log(operator: Client) -> None:
+    row = make_endpoint()
+    assert operator.get(page(row, "history")).headers["Location"] == f"/admin/activity/entry/?q={row.pk}"
 
 
 def test_who_may_only_look_sees_no_field_for_a_key_and_no_test(client: Client) -> None:

@@ -90,6 +90,10 @@ def test_an_unknown_model_has_no_price_and_not_the_price_zero(base_url: str) -> 
     assert prices.cost(chosen("nobody-knows-1", base_url=base_url), Usage(input_tokens=9)) is None
 
 
+def test_nothing_costs_nothing_whoever_was_asked() -> None:
+    assert prices.cost(chosen("nobody-knows-1", base_url="https://models.example.org/v1"), Usage()) == 0
+
+
 def test_the_demo_costs_nothing() -> None:
     assert prices.cost(endpoints.choose("1"), Usage(input_tokens=9)) == 0
 
@@ -110,6 +114,11 @@ def test_an_answer_that_was_begun_and_not_counted_is_estimated(code: str) -> Non
     call = note(factories.make_owner(), asked=Asked(ask=ASK, text="t" * 31), code=code)
     assert (call.code, call.is_estimate, call.input_tokens, call.output_tokens) == (code, True, 30, 11)
     assert call.cost
+
+
+def test_a_whole_answer_that_nobody_counted_is_estimated() -> None:
+    call = note(factories.make_owner(), usage=Usage(is_counted=False), asked=Asked(ask=ASK, text="t" * 9))
+    assert (call.code, call.is_estimate, call.input_tokens, call.output_tokens) == ("", True, 30, 3)
 
 
 def test_what_the_provider_did_not_begin_to_answer_costs_nothing() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -18,7 +17,9 @@ from django.utils.translation import gettext_lazy as _
 from apps.agent import endpoint_keys, endpoint_store, trials
 from apps.agent.admin import failure_words
 from apps.agent.admin.endpoint_form import EndpointForm
+from apps.agent.admin.logged import Gone, LoggedAdmin
 from apps.agent.models import ModelEndpoint
+from apps.agent.providers.connection import DEFAULT_URLS
 from apps.agent.providers.protocol import Failure
 from apps.agent.trials import Answered, Busy
 from apps.api import acting, people
@@ -28,11 +29,11 @@ SHOWN = 200
 
 
 @admin.register(ModelEndpoint)
-class ModelEndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ModelEndpointAdmin(LoggedAdmin):
     """Every change has its entry in the activity log."""
 
     form = EndpointForm
-    list_display = ("name", "model", "provider", "address", "key_state", "is_default", "is_enabled", "prices")
+    list_display = ("name", "model", "address", "key_state", "is_default", "is_enabled")
     list_filter = ("provider", "is_enabled")
     search_fields = ("name", "model", "base_url")
     ordering = ("-is_default", "name", "pk")
@@ -78,21 +79,11 @@ class ModelEndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
 
     # Writes
 
-    def changeform_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> Any:
-        try:
-            return super().changeform_view(request, *arguments, **options)
-        except IntegrityError:
-            text = gettext(
-                "Nothing was saved: somebody else changed the endpoints at the same moment. Please try again."
-            )
-            messages.error(request, text)
-            return HttpResponseRedirect(reverse("admin:agent_modelendpoint_changelist"))
-
     def save_model(self, request: HttpRequest, obj: ModelEndpoint, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         by = acting.of(request)
-        if change:
-            endpoint_store.change(obj, form.changed_data, key=form.wanted_key(), **by)
-        else:
+        if change and not endpoint_store.change(obj, form.changed_data, key=form.wanted_key(), **by):
+            raise Gone
+        if not change:
             endpoint_store.create(obj, key=form.wanted_key() or "", **by)
 
     def delete_model(self, request: HttpRequest, obj: ModelEndpoint) -> None:
@@ -101,15 +92,6 @@ class ModelEndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ModelEndpoint]) -> None:
         for row in queryset:
             endpoint_store.delete(row, **acting.of(request))
-
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """The activity log has it."""
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """The activity log has it."""
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        """The activity log has it."""
 
     # The test
 
@@ -140,7 +122,7 @@ class ModelEndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
 
     @admin.display(description=_("address"), ordering="base_url")
     def address(self, row: ModelEndpoint) -> str:
-        return row.base_url or gettext("the provider's own")
+        return row.base_url or DEFAULT_URLS[row.provider]
 
     @admin.display(description=_("key"))
     def key_state(self, row: ModelEndpoint) -> SafeString | str:
@@ -152,12 +134,6 @@ class ModelEndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
         except Failure:
             return format_html('<strong class="th-state th-revoked">{}</strong>', gettext("can't be opened"))
         return gettext("stored")
-
-    @admin.display(description=_("prices"))
-    def prices(self, row: ModelEndpoint) -> str:
-        if row.input_price is None or row.output_price is None:
-            return gettext("the known ones")
-        return f"{row.input_price.normalize():f} / {row.output_price.normalize():f}"
 
 
 def _told(answered: Answered) -> str:

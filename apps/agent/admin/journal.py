@@ -37,12 +37,9 @@ class OutcomeFilter(admin.SimpleListFilter):
 class ModelCallAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """What was said is in no row, so it is on no page."""
 
-    list_display = (
-        "started_at", "person", "endpoint", "model", "outcome", "input_tokens", "output_tokens", "cached", "shown_cost",
-        "seconds",
-    )  # fmt: skip
+    list_display = ("started_at", "person", "model", "outcome", "tokens", "shown_cost", "seconds")
     list_filter = (OutcomeFilter, "started_at", "endpoint", "provider", "is_estimate")
-    list_select_related = ("user", "endpoint")
+    list_select_related = ("user",)
     search_fields = ("=model", "=user__email")
     search_help_text = _("A whole address of a person, or the whole name of a model.")
     ordering = ("-started_at", "pk")
@@ -82,14 +79,14 @@ class ModelCallAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
     def outcome(self, call: ModelCall) -> Any:
         return call.code or _("answered")
 
-    @admin.display(description=_("from and to a cache"))
-    def cached(self, call: ModelCall) -> str:
-        return f"{call.cache_read_tokens} / {call.cache_write_tokens}"
+    @admin.display(description=_("tokens in / out"))
+    def tokens(self, call: ModelCall) -> str:
+        return f"{call.input_tokens} / {call.output_tokens}"
 
-    @admin.display(description=_("cost in US dollars"), ordering="cost")
+    @admin.display(description=_("US dollars"), ordering="cost")
     def shown_cost(self, call: ModelCall) -> Any:
         if call.cost is None:
-            return _("no price is known")
+            return _("unknown")
         return f"≈ {call.cost}" if call.is_estimate else str(call.cost)
 
     @admin.display(description=_("seconds"))

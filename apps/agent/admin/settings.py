@@ -16,6 +16,7 @@ from apps.activity import actions
 from apps.activity import log as activity
 from apps.agent import options
 from apps.agent.admin import settings_words as words
+from apps.agent.admin.logged import Gone, LoggedAdmin
 from apps.agent.models import AgentSetting, ModelEndpoint
 from apps.api import acting
 from apps.api.admin.setting_sheet import SettingSheet
@@ -73,14 +74,13 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
 
 @admin.register(AgentSetting)
-class AgentSettingAdmin(SettingsPage):
+class AgentSettingAdmin(SettingsPage, LoggedAdmin):
     """Who may change these may change the settings of everybody, and the other way round."""
 
     sheet = AgentSheet
     templates = "admin/agent/agentsetting"
     form = PersonForm
     list_display = ("user", "is_enabled", "daily_tokens", "daily_cost", "turns_at_once", "updated_at")
-    list_filter = ("is_enabled",)
     list_select_related = ("user",)
     search_fields = ("user__email",)
     ordering = ("user__email", "pk")
@@ -132,6 +132,8 @@ class AgentSettingAdmin(SettingsPage):
         if change and not changed:
             return
         before = AgentSetting.objects.select_for_update().filter(pk=obj.pk).first()
+        if change and before is None:
+            raise Gone
         if before is None:
             obj.save(force_insert=True)
         else:
@@ -148,15 +150,6 @@ class AgentSettingAdmin(SettingsPage):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AgentSetting]) -> None:
         for row in queryset:
             self.delete_model(request, row)
-
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """The activity log has it."""
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """The activity log has it."""
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        """The activity log has it."""
 
     def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
         return self._people()

@@ -27,4 +27,4 @@ class AgentSetting(models.Model):
         ordering = ("user",)
 
     def __str__(self) -> str:
-        return str(self.user_id)
+        return str(self.user)

@@ -164,6 +164,7 @@ def _rest(stream: StreamedResponse) -> Iterator[Piece]:
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         is_cut=is_cut,
+        is_counted=not usage.unmeasured_requests and usage.input_tokens + usage.output_tokens > 0,
     )
 
 

@@ -82,6 +82,8 @@ class Usage:
     cache_write_tokens: int = 0
     # The provider cut the answer at its limit of tokens.
     is_cut: bool = False
+    # The provider said what it counted. Where it did not, the journal estimates.
+    is_counted: bool = True
 
 
 Piece = Text | ToolCall | Usage
