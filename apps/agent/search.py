@@ -18,7 +18,7 @@ WORDS_OF_CHARS = 50_000
 
 def matching(person: UUID, text: str) -> Conversations:
     """The person's chats whose title, or one text of the person, holds all the words. A text without a word finds nothing."""
-    chats, words = Conversation.objects.of(person), text.replace("\x00", " ").split()
+    chats, words = Conversation.objects.of(person), _readable(text).split()
     if not words:
         return chats.none()
     titled, said = Q(), Message.objects.filter(conversation__user=person, role=Message.Role.USER)
@@ -29,6 +29,11 @@ def matching(person: UUID, text: str) -> Conversations:
         for word in words:
             titled, said = titled & Q(title__icontains=word), said.filter(content__icontains=word)
     return chats.filter(titled | Q(pk__in=said.values("conversation")))
+
+
+def _readable(text: str) -> str:
+    """Without what no stored text holds."""
+    return text.replace("\x00", " ").encode("utf-8", "replace").decode()
 
 
 def _holds(field: str, text: str) -> Func:

@@ -72,7 +72,25 @@ def test_words_of_any_language_are_found_as_they_were_written(text: str) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\x00", "???", "%", "_", "'", "' OR 1=1 --", "zz & | !", ":*", "(((", "\\", "<b>", "l%p", "l_mp"]
+    "text",
+    [
+        "",
+        " ",
+        "\x00",
+        "\ud800",
+        "???",
+        "%",
+        "_",
+        "'",
+        "' OR 1=1 --",
+        "zz & | !",
+        ":*",
+        "(((",
+        "\\",
+        "<b>",
+        "l%p",
+        "l_mp",
+    ],
 )
 def test_signs_are_no_words_and_no_language_of_their_own(text: str) -> None:
     person = make_person()
