@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from apps.agent import endpoint_keys, endpoints, sealing
 from apps.agent.models import ModelEndpoint
 from apps.agent.providers.protocol import Failure
+from tests.agent import endpoints as rows
 from tests.agent.providers import LOOPBACK, WIRES
 from tests.agent.wire.script import Finish, Say
 
@@ -18,11 +19,7 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.django_db]
 
 
 def make_endpoint(*, key: str = KEY, **fields: Any) -> ModelEndpoint:
-    values = {"name": "main", "provider": "openai", "model": "wire-1", "is_default": True, **fields}
-    row = ModelEndpoint(**values)
-    endpoint_keys.put(row, key)
-    row.save()
-    return row
+    return rows.make_endpoint(key=key, **{"name": "main", **fields})
 
 
 def refused(row: ModelEndpoint) -> str:
