@@ -4,6 +4,7 @@ Everything that a turn may do is asked anew before each round and each call: the
 writes only under `turn_state.held`, so a turn that was stopped, taken for lost or deleted writes nothing more, wherever it stood.
 """
 
+import traceback
 from datetime import datetime
 from uuid import UUID
 
@@ -88,6 +89,7 @@ class _Run:
         self.made = limits.calls_so_far(turn)
         self.watch = Watch(attempt, seconds=allowed.seconds)
         self.noted: set[str] = set()
+        self.most_chars, self.is_halved = allowed.history_chars, False
 
     def to_its_end(self) -> None:
         """Whatever happens, the turn ends with a reason; only who lost it leaves it to whoever has it. Raises Lost."""
@@ -102,28 +104,39 @@ class _Run:
         except Failure as failure:
             log.warning("model_failed", code=failure.code, detail=failure.detail, turn=str(self.turn.pk))
             turn_state.finish(self.attempt, State.FAILED, failure.code)
-        except Exception:
-            # The error's own text may hold what a tool returned: the trace names its place.
-            log.exception("turn_failed", turn=str(self.turn.pk))
+        except Exception as error:
+            # Its place, and not its text, in which something of a tool's result may stand.
+            place = "".join(traceback.format_tb(error.__traceback__))
+            log.error("turn_failed", turn=str(self.turn.pk), error=type(error).__name__, place=place)
             turn_state.finish(self.attempt, State.FAILED, "internal_error")
 
     def _answer(self) -> None:
         self._must_be_allowed()
         chosen = endpoints.choose(str(self.person))
+        self.most_chars = min(self.limits.history_chars, chosen.context_chars or self.limits.history_chars)
         with Listener(chosen.model) as listener:
-            while asked := self._round(chosen, listener):
+            while asked := self._round_that_fits(chosen, listener):
                 self._make_all(asked)
         turn_state.finish(self.attempt, State.DONE)
 
     # --- One round ----------------------------------------------------------------------------------------------------
+
+    def _round_that_fits(self, chosen: Chosen, listener: Listener) -> list[Asked]:
+        """A model whose window is smaller than the operator thought is asked once more, with half of the chat."""
+        try:
+            return self._round(chosen, listener)
+        except Failure as failure:
+            if failure.code != "context_overflow" or self.is_halved:
+                raise
+            self.is_halved, self.most_chars = True, self.most_chars // 2
+            return self._round(chosen, listener)
 
     def _round(self, chosen: Chosen, listener: Listener) -> list[Asked]:
         """One answer of the model, stored; the calls that it asks for."""
         self._must_be_allowed()
         limits.check_round(self.limits, self.turn, person=self.person)
         tools = self._tools()
-        most_chars = min(self.limits.history_chars, chosen.context_chars or self.limits.history_chars)
-        found = self._begin_round(most_chars)
+        found = self._begin_round()
         ask = Ask(
             instructions=offers.instructions(self.options.agent_prompt_addition),
             history=found.lines,
@@ -132,13 +145,13 @@ class _Run:
         )
         return self._listen(chosen, listener, ask)
 
-    def _begin_round(self, most_chars: int) -> History:
+    def _begin_round(self) -> History:
         """Count the round and read what the model is sent, in one moment: a card that is decided now is told now, or in the next one."""
         with turn_state.held(self.attempt) as chat:
             try:
-                found = history.of(chat.pk, most_chars=most_chars)
+                found = history.of(chat.pk, most_chars=self.most_chars)
             except history.TooLong:
-                raise Reached("limit_history", most_chars) from None
+                raise Reached("limit_history", self.most_chars) from None
             Turn.objects.filter(pk=self.turn.pk).update(rounds=F("rounds") + 1)
             card_rows.mark_told(chat, self.turn)
             self.turn.rounds += 1

@@ -487,7 +487,6 @@ def test_an_endless_answer_is_cut(chatter: Chatter, monkeypatch: pytest.MonkeyPa
         "provider_unreachable",
         "provider_cut",
         "provider_invalid",
-        "context_overflow",
         "no_model",
     ],
 )
@@ -501,6 +500,18 @@ def test_a_failure_of_the_provider_keeps_the_text_and_says_why(chatter: Chatter,
     assert faults(script.asks[1].history) == []
     assert "detail of the operator" not in json.dumps(list(Message.objects.values_list("content", flat=True)))
     assert list(ModelCall.objects.order_by("started_at").values_list("code", flat=True)) == [code, ""]
+
+
+def test_a_window_smaller_than_its_operator_thought_is_asked_once_more_with_half_of_the_chat(chatter: Chatter) -> None:
+    factories.set_setting("agent_history_chars", 2_000)
+    overflow = [Failure("context_overflow")]
+    with scripted.playing([text("y" * 800)], overflow, [text("Short.")]) as script:
+        chatter.ask("x" * 900)
+        assert chatter.ask("And now?").state == "done"
+    lengths = [sum(len(line.text) for line in ask.history) for ask in script.asks]
+    assert lengths == [900, 1_708, 8]
+    assert ("notice", "history_cut") in chatter.told()
+    assert faults(script.asks[2].history) == []
 
 
 def test_an_empty_and_a_cut_answer_end_with_a_reason(chatter: Chatter) -> None:
