@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import combinations
 from typing import Any
 
@@ -203,3 +204,29 @@ def _must_seek(statement: str) -> None:
 
 def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [plan, *(node for part in plan.get("Plans", []) for node in _nodes(part))]
+
+
+def test_a_page_of_a_person_with_5000_chats_is_read_in_the_order_of_an_index() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    person, now = make_person(), timezone.now()
+    for owner, count in ((person.user, 5_000), (make_person().user, 5_000)):
+        moments = [now - timedelta(seconds=number // 3) for number in range(count)]
+        Conversation.objects.bulk_create(Conversation(user=owner, created_at=at, last_message_at=at) for at in moments)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE agent_conversation")
+    cursor_of_page: str | None = None
+    for _ in range(3):
+        with CaptureQueriesContext(connection) as captured:
+            page = conversations.list_conversations(person.ref, impersonated=False, cursor=cursor_of_page)
+        (statement,) = [row["sql"] for row in captured.captured_queries if 'FROM "agent_conversation"' in row["sql"]]
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")
+            plan = cursor.fetchone()[0][0]["Plan"]
+        for node in _nodes(plan):
+            assert node["Node Type"] in ("Limit", "Index Scan"), node
+            # At most those of the very same moment.
+            assert node["Actual Rows"] <= 21
+            assert node.get("Rows Removed by Filter", 0) <= 3
+        cursor_of_page = page["next_cursor"]
+        assert len(page["conversations"]) == 20

@@ -180,6 +180,19 @@ def test_messages_come_in_pages() -> None:
     assert page("?latest=1&limit=2") == [4, 5]
 
 
+def test_a_stale_tab_adds_to_the_chat_as_it_is_now_and_overwrites_nothing() -> None:
+    person = make_person()
+    stale, client, chat = sign_in(person.user), sign_in(person.user), make_chat(person.user)
+    make_messages(chat, 2)
+    seen_then = call(stale, "messages", chat.pk).json()["messages"]
+    call(client, "send", chat.pk)
+    Turn.objects.update(state=Turn.State.DONE, ended_at=timezone.now())
+    sent = call(stale, "send", chat.pk).json()["message"]
+    after = call(stale, "messages", chat.pk).json()["messages"]
+    assert (sent["number"], after[:2]) == (4, seen_then)
+    assert [row["number"] for row in after] == [1, 2, 3, 4]
+
+
 def test_one_message_is_what_the_page_had() -> None:
     person = make_person()
     client, chat = sign_in(person.user), make_chat(person.user)
