@@ -68,7 +68,7 @@ def test_a_time_that_cannot_be_read_deletes_nothing(value: Any) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "null", "{"])
 def test_rows_that_cannot_be_read_at_all_switch_the_assistant_off(text: str) -> None:
     found = options.parse(text)
-    assert (found.agent_enabled, found.agent_turn_tokens, found.agent_daily_cost) == (False, 0, 0)
+    assert (found.agent_enabled, found.agent_turn_tokens, found.agent_daily_cost) == (False, 0, Decimal(0))
 
 
 @pytest.mark.sqlite
