@@ -8,6 +8,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from config import startup
 
 startup.prepare()
+startup.settle()
 
 
 class Bare(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library has no types
