@@ -175,7 +175,7 @@ class _Run:
         return heard.asked
 
     def _pay(self, chosen: Chosen, ask: Ask, heard: Heard, code: str, began: datetime) -> None:
-        """What the request took, counted whoever has the turn now: the provider was asked."""
+        """What the request took. The journal counts it whoever has the turn now: the provider was asked."""
         number, rounds = self.attempt.number, self.turn.rounds
         where = journal.Where(person_id=str(self.person), turn=self.turn.pk, attempt=number, round=rounds)
         asked = journal.Asked(ask=ask, text=heard.draft.text)
@@ -183,7 +183,7 @@ class _Run:
         tokens, cost = row.input_tokens + row.output_tokens, row.cost or 0
         self.turn.tokens += tokens
         self.turn.cost += cost
-        Turn.objects.filter(pk=self.turn.pk).update(tokens=F("tokens") + tokens, cost=F("cost") + cost)
+        turn_state.current(self.attempt).update(tokens=F("tokens") + tokens, cost=F("cost") + cost)
 
     def _tools(self) -> list[ToolOffer]:
         found = executor.visible_for(self.ref, "admin", impersonated=False, allow="all")

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_noop as _
 TEXTS: dict[str, str] = {
     "stopped": _("Stopped."),
     "interrupted": _("The answer was interrupted: the server that worked on it went away."),
+    "chat_deleted": _("Ended: the chat was deleted."),
     "no_worker": _("No worker was free to answer. Try again later."),
     "limit_rounds": _("Ended: the limit of {limit} rounds in one turn is reached."),
     "limit_calls": _("Ended: the limit of {limit} tool calls in one turn is reached."),

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import LiveSession
-from apps.agent import access, limits
+from apps.agent import access, limits, results
 from apps.agent import cards as cards_of_chats
 from apps.agent.models import AgentSetting, Card, Conversation, Message, ModelCall, Turn
 from apps.agent.providers.protocol import Failure, Resulted, Said, Text, ToolCall, Usage
@@ -24,6 +26,7 @@ from tests.agent.factories import make_chat
 from tests.agent.well_formed import faults
 from tests.api import factories
 from tests.api.held import wait_until
+from tests.api.once import Gate
 from tests.api.probe import CHANGE
 from tests.api.together import at_once
 
@@ -551,6 +554,45 @@ def test_a_queued_turn_is_stopped_at_once_and_never_runs(chatter: Chatter) -> No
         run(turn)
     assert (script.asks, chatter.told()[-1], chatter.last().state) == ([], ("notice", "stopped"), "stopped")
     assert chatter.stop()["state"] == "stopped"
+
+
+def test_a_stop_during_a_tool_frees_the_chat_at_once_and_the_tools_result_is_dropped(
+    chatter: Chatter, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    looking: list[scripted.Step] = [text("Let me see."), call(gate=str(gate.path)), put()]
+    with scripted.playing(looking, [text("Here I am.")]) as script:
+        turn = chatter.send("Go")
+
+        def stop_and_go_on() -> Turn:
+            with gate.closed():
+                gate.wait_for("find")
+                assert chatter.stop()["state"] == "stopped"
+                return chatter.ask("And now?")
+
+        stopped, done = at_once(lambda: run(turn), stop_and_go_on)
+    assert (stopped.state, done.state, Card.objects.count()) == ("stopped", "done", 0)
+    assert chatter.told() == [
+        ("user", "Go"),
+        ("assistant", "Let me see."),
+        ("notice", "stopped"),
+        ("user", "And now?"),
+        ("assistant", "Here I am."),
+    ]
+    assert faults(script.asks[1].history) == []
+    assert results.INTERRUPTED in [line.text for line in script.asks[1].history if isinstance(line, Resulted)]
+
+
+def test_a_queued_turn_is_sent_again_and_ends_when_no_worker_comes(chatter: Chatter) -> None:
+    turn = chatter.send()
+    sent.clear()
+    assert sweep().turns_sent == 0
+    Turn.objects.update(sent_at=timezone.now() - timedelta(seconds=31))
+    assert (sweep().turns_sent, sent) == (1, [("run_turn", str(turn))])
+    Turn.objects.update(created_at=timezone.now() - timedelta(minutes=5, seconds=1))
+    assert sweep().turns_ended == 1
+    assert (chatter.last().state, chatter.told()[-1]) == ("failed", ("notice", "no_worker"))
+    assert chatter.retry() != turn
 
 
 def test_a_lost_session_ends_the_turn_with_its_reason(chatter: Chatter) -> None:
