@@ -10,7 +10,7 @@ from apps.accounts.sessions import SessionRef
 from apps.agent import results, writing
 from apps.agent.providers.protocol import ToolCall
 from apps.agent.results import Result
-from apps.api import executor, registry, strict_json
+from apps.api import canonical, executor, registry, strict_json
 from apps.api.call import Outcome
 
 VIA = "agent"
@@ -33,6 +33,12 @@ class Asked:
     def tool(self) -> str:
         """The name of the tool that is meant, or the alias where there is none."""
         return registry.current().canonical("admin", self.alias)
+
+    @property
+    def key(self) -> str:
+        """What two equal calls have in common: by value where the arguments are an object, else as they are written."""
+        found = parsed(self)
+        return canonical.digest(self.alias, found if isinstance(found, dict) else {"text": self.arguments})
 
     def stored(self) -> dict[str, str]:
         return {"id": self.id, "name": self.alias, "arguments": self.arguments}

@@ -115,10 +115,10 @@ def _confirmed(card: Card, outcome: Outcome, who: Who) -> Decided:
     if problem.code == "confirm_token_invalid" or card_rows.gate_state(card) != State.USED:
         _settle(card, who)
         raise _bare(problem)
-    # Its one use is gone, and nobody else could take it meanwhile: the handler itself refused.
-    card_rows.record(
-        card, State.USED, "confirmed_failed", who, result=_result(card, outcome, who), problem=problem.code
-    )
+    # Its one use is gone, and nobody else could take it meanwhile: the handler refused, or it broke outside or in the commit.
+    is_unknown = problem.kind.status >= 500 or problem.code == "idempotency_outcome_unknown"
+    code = "confirmed_unknown" if is_unknown else "confirmed_failed"
+    card_rows.record(card, State.USED, code, who, result=_result(card, outcome, who), problem=problem.code)
     return Decided(confirmation=_again(card), code=problem.code)
 
 

@@ -12,10 +12,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from apps.agent import journal
+from apps.agent import calls, journal
 from apps.agent.models import AgentSetting, Message, Turn
 from apps.agent.options import Options
-from apps.api import canonical
 
 # However much a provider sends: a table's row and a page stay usable.
 ANSWER_CHARS = 200_000
@@ -97,10 +96,5 @@ def calls_so_far(turn: Turn) -> "Counter[str]":
         turns.append(before.pk)
         before = before.follows
     stored = Message.objects.filter(conversation=turn.conversation_id, turn__in=turns, role=Message.Role.ASSISTANT)
-    calls = (call for calls in stored.values_list("tool_calls", flat=True) for call in calls)
-    return Counter(same(call["name"], call["arguments"]) for call in calls)
-
-
-def same(name: str, arguments: object) -> str:
-    """What two equal calls have in common: by value where the arguments are an object, else as they are written."""
-    return canonical.digest(name, arguments if isinstance(arguments, dict) else {"text": arguments})
+    made = (call for found in stored.values_list("tool_calls", flat=True) for call in found)
+    return Counter(calls.Asked(id="", alias=call["name"], arguments=call["arguments"]).key for call in made)

@@ -209,12 +209,11 @@ class _Run:
 
     def _unless_limited(self, call: Asked) -> Done | Reached:
         self._must_be_allowed()
-        key = limits.same(call.alias, _value(call))
         if self.turn.calls >= self.limits.calls:
             return Reached("limit_calls", self.limits.calls)
-        if self.made[key] >= self.limits.repeats:
+        if self.made[call.key] >= self.limits.repeats:
             return Reached("limit_repeats", self.limits.repeats)
-        self.made[key] += 1
+        self.made[call.key] += 1
         self.turn.calls += 1
         return calls.made(call, self.ref, context=self.context, most_chars=self.limits.result_chars)
 
@@ -266,11 +265,6 @@ def _must_be_whole(heard: Heard) -> None:
 
 def _has_notice(chat: UUID, code: str) -> bool:
     return Message.objects.filter(conversation=chat, role=Message.Role.NOTICE, code=code).exists()
-
-
-def _value(call: Asked) -> object:
-    found = calls.parsed(call)
-    return found if isinstance(found, dict) else call.arguments
 
 
 def _lost_session(done: Done) -> Ended | None:

@@ -53,7 +53,7 @@ TEXTS: dict[str, str] = {
     "internal_error": _("Ended: something failed on our side."),
     "confirmed": _("Confirmed: {tool}."),
     "confirmed_failed": _("Confirmed, but it was refused: {tool}."),
-    "confirmed_unknown": _("Confirmed: {tool}. What came of it was lost with the server; look before you repeat it."),
+    "confirmed_unknown": _("Confirmed: {tool}. What came of it is not known; look before you repeat it."),
     "rejected": _("Rejected: {tool}."),
     "expired": _("Not confirmed in time: {tool}."),
 }

@@ -48,6 +48,17 @@ def make_desk() -> Module:
         shown = preview(f"Put {name}.", [row(name, "value", before=before.get(name), after=value)])
         return shown, fingerprint([name], before)
 
+    @module.tool("desk.mail", scope=WRITE, permission=CHANGE, reach="external")
+    def send(ctx: Context, *, fail: str = "") -> dict[str, Any]:
+        """Sends a mail."""
+        if fail == "break":
+            raise RuntimeError(SECRET_RESULT)
+        return {"sent": True}
+
+    @send.preview
+    def preview_send(ctx: Context, *, fail: str = "") -> Any:
+        return preview("Send."), "always the same"
+
     return module
 
 

@@ -72,7 +72,7 @@ def test_a_turn_streams_its_answer_and_is_done(chatter: Chatter, heard: list[dic
     assert chatter.told() == [("user", "Hi"), ("assistant", "Hello.")]
     assert not Message.objects.filter(live=True).exists()
     assert script.asks[0].history == (Said(text="Hi"),)
-    assert {offer.name for offer in script.asks[0].tools} == {"desk_find", "desk_put"}
+    assert {offer.name for offer in script.asks[0].tools} == {"desk_find", "desk_mail", "desk_put"}
     assert [frame["type"] for frame in heard].count("agent_turn_changed") == 3
     assert script.closed == 1
 
@@ -268,6 +268,13 @@ def test_a_write_that_refuses_when_it_runs_says_so_once(chatter: Chatter) -> Non
     assert chatter.told()[-1] == ("notice", "confirmed_failed")
 
 
+def test_a_write_outside_that_breaks_is_not_said_to_have_failed(chatter: Chatter) -> None:
+    (card,) = proposed(chatter, call("desk_mail", fail="break"))
+    decided = chatter.confirm(card)
+    assert (decided.code, decided.confirmation["state"]) == ("internal_error", "used")
+    assert chatter.told()[-1] == ("notice", "confirmed_unknown")
+
+
 def test_a_write_that_breaks_leaves_the_card_waiting(chatter: Chatter) -> None:
     (card,) = proposed(chatter, put(fail="break"))
     assert refused(lambda: chatter.confirm(card))[0] == "internal_error"
@@ -399,6 +406,15 @@ def test_the_very_same_call_is_stopped_after_three(chatter: Chatter) -> None:
     ]
     assert ends(chatter, *[[call] for call in same * 2]) == "limit_repeats"
     assert [outcome for role, outcome in chatter.told() if role == "tool"] == ["ok", "ok", "ok", "not_called"]
+
+
+def test_the_very_same_call_is_counted_over_a_follow_up_too(chatter: Chatter) -> None:
+    factories.set_setting("agent_repeats", 1)
+    with scripted.playing([call(text="a"), put()], [text("Please confirm.")], [call(text="a")]):
+        chatter.ask()
+        chatter.confirm(chatter.cards()[0])
+        (turn,) = run_queued()
+    assert (turn.state, turn.code) == ("failed", "limit_repeats")
 
 
 def test_a_turn_has_a_time(chatter: Chatter, monkeypatch: pytest.MonkeyPatch) -> None:
