@@ -1,6 +1,7 @@
 """`python -m bench.listeners`: the browsers of SP-4, one loop with a socket each; spoken to by lines of JSON on its standard input."""
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -21,6 +22,9 @@ async def main() -> None:
     turns = asyncio.Semaphore(AT_ONCE)
     wires = await asyncio.gather(*(_open(wanted, client, turns) for client in wanted["clients"]))
     listening = [asyncio.create_task(_listen(wire)) for wire in wires]
+    # A pause of ours would be taken for one of the server's.
+    gc.collect()
+    gc.disable()
     print("ready", flush=True)
     while await loop.run_in_executor(None, sys.stdin.readline) == "count\n":
         print(len(_told), flush=True)
