@@ -83,7 +83,7 @@ def test_an_operator_sets_the_assistant_and_one_person(page: Page, said: list[st
     picture(page, "person")
     page.get_by_role("button", name="Save", exact=True).click()
     picture(page, "people")
-    expect(page.get_by_role("link", name="operator@example.org")).to_be_visible()
+    expect(page.locator("#result_list").get_by_role("link", name="operator@example.org")).to_be_visible()
     assert str(options.current().agent_turn_cost) == "0.2500"
     assert not AgentSetting.objects.get(user=operator).is_enabled
     assert said == []
