@@ -529,6 +529,14 @@ def test_a_chat_can_be_restored_for_an_hour() -> None:
         )
 
 
+def test_what_somebody_else_deleted_can_not_be_restored() -> None:
+    person, theirs = make_person(is_superuser=True), make_chat(make_person().user, status=Status.DELETED)
+    before = written(theirs)
+    call = partial(conversations.restore_conversation, person.ref, theirs.pk, impersonated=False)
+    assert code_of(call) == "not_found"
+    assert written(theirs) == before
+
+
 def test_what_was_not_deleted_can_not_be_restored() -> None:
     person = make_person()
     chat = make_chat(person.user)

@@ -106,6 +106,14 @@ def test_a_restored_chat_is_not_purged_and_a_purged_one_not_restored() -> None:
         conversations.restore_conversation(person.ref, late.pk, impersonated=False)
 
 
+def test_a_chat_that_is_restored_after_it_was_found_stays() -> None:
+    """The round has listed it; before its turn comes, its person takes it back."""
+    person, before = make_person(), timezone.now() - timedelta(days=1)
+    restored, deleted_again = make_chat(person.user), make_deleted(person, days=0)
+    assert [purge._purged(chat.pk, before) for chat in (restored, deleted_again)] == [False, False]
+    assert left() == {restored.pk, deleted_again.pk}
+
+
 def test_a_chat_that_somebody_holds_waits_for_the_next_round_and_keeps_no_other_up() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("needs PostgreSQL")
