@@ -1,7 +1,7 @@
 """The rows of cards: made by the turn loop, ended once by a conditional UPDATE, with a note in the chat and perhaps a follow-up (TU-3)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -58,12 +58,18 @@ def mark_told(chat: Conversation, turn: Turn) -> None:
 
 
 def gate_state(card: Card) -> str | None:
-    """Of the gate's row, as of now: one past its time has expired, written or not. None: it was deleted long ago."""
-    row = Confirmation.objects.filter(pk=card.pk).values_list("state", "expires_at").first()
-    if row is None:
-        return None
-    state, expires_at = row
-    return State.EXPIRED if state == State.WAITING and expires_at <= timezone.now() else state
+    """Of the gate's row, as of now. None: it was deleted long ago."""
+    return gate_states([card]).get(card.pk)
+
+
+def gate_states(cards: Iterable[Card]) -> dict[UUID, str]:
+    """The same of many, with one query. A row past its time has expired, written or not."""
+    now = timezone.now()
+    rows = Confirmation.objects.filter(pk__in=[card.pk for card in cards]).values_list("pk", "state", "expires_at")
+    return {
+        uuid: State.EXPIRED if state == State.WAITING and expires_at <= now else state
+        for uuid, state, expires_at in rows.order_by("pk")
+    }
 
 
 def record(

@@ -46,7 +46,8 @@ def list_confirmations(ref: object, conversation_uuid: object, *, impersonated: 
     chat = access.own_chat(allowed, conversation_uuid)
     visible = _visible(allowed)
     rows = Card.objects.filter(conversation=chat, tool__in=visible).order_by("-created_at", "-pk")[:MOST_LISTED]
-    return [_shape(card) for card in reversed(rows)]
+    states = card_rows.gate_states(rows)
+    return [_shape(card, states) for card in reversed(rows)]
 
 
 def confirm(
@@ -171,9 +172,10 @@ def _again(card: Card) -> CardShape:
     return _shape(Card.objects.get(pk=card.pk))
 
 
-def _shape(card: Card) -> CardShape:
-    """With the true state of this moment, whatever no sweep has written yet (TU-3)."""
-    state = card.state if card.state != State.WAITING else (card_rows.gate_state(card) or State.EXPIRED)
+def _shape(card: Card, states: Mapping[UUID, str] | None = None) -> CardShape:
+    """With the true state of this moment, whatever no sweep has written yet (TU-3). `states`: the gate's, for a list."""
+    known = card_rows.gate_states([card]) if states is None else states
+    state = card.state if card.state != State.WAITING else known.get(card.pk, State.EXPIRED)
     return shapes.confirmation(card, title=card_rows.title_of(card.tool), state=state, now=timezone.now())
 
 

@@ -26,7 +26,7 @@ def instructions(addition: str) -> str:
 
 def of(tool: Tool) -> ToolOffer:
     """The tool as the model sees it: without the fields of the gate, which are not the model's to set."""
-    description = f"{tool.title}. {tool.description}".strip()
+    description = str(tool.description).strip() or str(tool.title)
     return ToolOffer(name=tool.alias, description=description, schema=_schema(tool), is_write=tool.is_write)
 
 

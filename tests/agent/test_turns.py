@@ -12,8 +12,9 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import LiveSession
-from apps.agent import access, limits, results
+from apps.agent import access, limits, loop, results, turn_state
 from apps.agent import cards as cards_of_chats
+from apps.agent.drafts import Draft
 from apps.agent.models import AgentSetting, Card, Conversation, Message, ModelCall, Turn
 from apps.agent.providers.protocol import Failure, Resulted, Said, Text, ToolCall, Usage
 from apps.api import registry
@@ -597,6 +598,66 @@ def test_a_stop_during_a_tool_frees_the_chat_at_once_and_the_tools_result_is_dro
     ]
     assert faults(script.asks[1].history) == []
     assert results.INTERRUPTED in [line.text for line in script.asks[1].history if isinstance(line, Resulted)]
+
+
+@pytest.mark.parametrize("taken", ["stopped", "deleted", "lease over", "another attempt"])
+def test_an_attempt_that_lost_its_turn_writes_nothing(chatter: Chatter, taken: str) -> None:
+    attempt = turn_state.claim(chatter.send(), at_once=9)
+    assert attempt is not None
+    match taken:
+        case "stopped":
+            chatter.stop()
+        case "deleted":
+            chatter.delete()
+        case "lease over":
+            Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        case _:
+            Turn.objects.update(attempt=2)
+    before = chatter.told()
+    draft = Draft(attempt)
+    draft.add("Too late.")
+    with pytest.raises(turn_state.Lost):
+        draft.save(live=True)
+    with pytest.raises(turn_state.Lost):
+        turn_state.finish(attempt, Turn.State.DONE)
+    turn_state.renew([attempt])
+    assert (chatter.told(), turn_state.is_current(attempt)) == (before, False)
+
+
+def test_a_tool_that_hangs_past_the_turns_time_keeps_neither_the_lease_nor_the_chat(
+    chatter: Chatter, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.AGENT_LEASE_SECONDS = 1
+    factories.set_setting("agent_turn_seconds", 5)
+    monkeypatch.setattr(loop, "GRACE_SECONDS", -3)
+    gate = Gate(tmp_path)
+    with scripted.playing([text("Let me see."), call(gate=str(gate.path))]):
+        turn = chatter.send("Go")
+
+        def look_on() -> None:
+            with gate.closed():
+                gate.wait_for("find")
+                wait_until(lambda: sweep().turns_ended == 1, seconds=20)
+
+        found, _ = at_once(lambda: run(turn), look_on)
+    assert (found.state, chatter.told()[-1]) == ("interrupted", ("notice", "interrupted"))
+
+
+def test_a_long_tool_keeps_its_lease_meanwhile(chatter: Chatter, tmp_path: Path, settings: Any) -> None:
+    settings.AGENT_LEASE_SECONDS = 1
+    gate = Gate(tmp_path)
+    with scripted.playing([call(gate=str(gate.path))], [text("Found.")]):
+        turn = chatter.send("Go")
+
+        def look_on() -> None:
+            with gate.closed():
+                gate.wait_for("find")
+                first = Turn.objects.get(pk=turn).lease_until
+                wait_until(lambda: Turn.objects.get(pk=turn).lease_until != first)
+                assert sweep().turns_ended == 0
+
+        found, _ = at_once(lambda: run(turn), look_on)
+    assert found.state == "done"
 
 
 def test_a_queued_turn_is_sent_again_and_ends_when_no_worker_comes(chatter: Chatter) -> None:
