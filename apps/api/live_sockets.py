@@ -173,7 +173,7 @@ class LiveSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library h
         try:
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(standing.CHECK_SECONDS):
+                    async with asyncio.timeout(standing.CHECK_SECONDS * _spread(0.5)):
                         await self._news.wait()
                 self._news.clear()
                 session = await now.now()
@@ -186,7 +186,7 @@ class LiveSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library h
             await self._end(error)
 
     async def _leave_soon(self) -> None:
-        await asyncio.sleep(SPREAD_SECONDS * secrets.randbelow(1_000) / 1_000)
+        await asyncio.sleep(SPREAD_SECONDS * _spread(0.0))
         await self._close(AGAIN)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -223,6 +223,11 @@ class LiveSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library h
         too_fast = is_full and now - self._frames[0] < FRAMES_SECONDS
         self._frames.append(now)
         return too_fast
+
+
+def _spread(least: float) -> float:
+    """Between that and 1: sockets that opened together are not to ask together for ever."""
+    return least + (1 - least) * secrets.randbelow(1_000) / 1_000
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
