@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.db import transaction
+
 from apps.api import Context, Module, ToolError, fingerprint, preview, row
 from apps.api.models import KeyFamily, Setting
 from tests.api.once import stand_at
@@ -34,6 +36,7 @@ def make_desk() -> Module:
         family = KeyFamily.objects.create()
         Setting.objects.update_or_create(name=name, defaults={"value": value})
         ctx.log("desk.thing_put", "family", family.pk)
+        transaction.on_commit(lambda: stand_at(gate, "committed", hold))
         stand_at(gate, "after", hold)
         if fail == "refuse":
             raise ToolError("desk_closed", f"Closed: {SECRET_RESULT}.")

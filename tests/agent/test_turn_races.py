@@ -1,8 +1,10 @@
 """Two at every move of a turn and of a card at the same instant, with connections of their own (TU-1, TU-3, TU-5)."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +23,7 @@ from tests.agent.desk import make_desk, puts
 from tests.agent.factories import make_chat
 from tests.agent.scripted import Text, ToolCall
 from tests.api import factories
+from tests.api.once import Gate
 from tests.api.probe import CHANGE
 from tests.api.together import at_once
 
@@ -167,6 +170,27 @@ def test_many_confirmations_of_one_card_have_one_effect_one_note_and_one_follow_
     assert Counter(found) == {"ran": 1, "confirm_token_invalid used": MANY - 1}
     assert (puts(before), chatter.told().count(("notice", "confirmed"))) == (1, 1)
     assert Turn.objects.filter(state="queued").count() == 1
+
+
+def test_a_second_tab_and_the_sweep_leave_the_first_tabs_outcome_to_the_first_tab(
+    chatter: Chatter, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    put = {"name": "lamp", "gate": str(gate.path), "hold": "committed"}
+    with scripted.playing([ToolCall(id="1", name="desk_put", arguments=json.dumps(put))], [Text(text="Please.")]):
+        chatter.ask("Put it there")
+    (card,) = chatter.cards()
+    before = puts()
+
+    def second() -> tuple[str, int]:
+        """While the write has run, and nobody has written it down yet."""
+        with gate.closed():
+            gate.wait_for("committed")
+            return ending(lambda: chatter.confirm(card))(), sweep().cards_settled
+
+    first, found = at_once(ending(lambda: chatter.confirm(card)), second)
+    assert (first, found, puts(before)) == ("ran", ("conflict busy", 0), 1)
+    assert [code for role, code in chatter.told() if role == "notice"] == ["confirmed"]
 
 
 def test_a_yes_and_a_no_at_once_are_one_decision(chatter: Chatter) -> None:
