@@ -24,6 +24,7 @@ PYTEST := $(BIN)/python -m pytest
 DEBUG_MODE := DEBUG=1 EMBEDDED=1
 PRODUCTION := DEBUG=0 EMBEDDED=0 SECRET_KEY=a-key-for-the-check-alone-of-more-than-fifty-characters-0123456789 \
 	API_KEY_PEPPERS=check:a-pepper-for-the-check ACTIVITY_MAC_KEYS=check:a-mac-key-for-the-check \
+	MODEL_KEY_SECRETS=check:a-model-key-secret-for-the-check \
 	ALLOWED_HOSTS=tollhouse.example.org BASE_URL=https://tollhouse.example.org \
 	DATABASE_URL=postgresql://127.0.0.1:1/tollhouse REDIS_URL=redis://127.0.0.1:1/0
 

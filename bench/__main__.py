@@ -7,7 +7,7 @@ docs/benchmarks.md. `--full` fills tables with millions of rows, which takes min
 import argparse
 import sys
 
-from bench import cpu, figures, load, machine, mcp, pieces, queries, reads, records, writes
+from bench import chat_pages, cpu, figures, load, machine, mcp, pieces, queries, reads, records, sockets, writes
 from bench import world as worlds
 from bench.figures import Figure
 from bench.server import THREADS, Server
@@ -24,7 +24,11 @@ def main() -> int:
         return 1
     world = worlds.build()
     size = machine.describe(world)
-    found = _measured(world, rounds=2 if options.quick else options.rounds, many=MANY if options.full else FEW)
+    rounds, found = 2 if options.quick else options.rounds, []
+    if options.part != "chats":
+        found += _gate(world, rounds=rounds, many=MANY if options.full else FEW)
+    if options.part != "gate":
+        found += _chats(world, rounds=rounds)
     if options.json:
         print(figures.document(size, found))
     else:
@@ -41,11 +45,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="two rounds instead of --rounds")
     parser.add_argument("--full", action="store_true", help=f"{MANY:,} records instead of {FEW:,}; takes minutes")
+    parser.add_argument("--part", choices=["all", "gate", "chats"], default="all", help="what to measure (all)")
     parser.add_argument("--rounds", type=int, default=7, help="that count, of each measurement (7)")
     return parser.parse_args()
 
 
-def _measured(world: World, *, rounds: int, many: int) -> list[Figure]:
+def _chats(world: World, *, rounds: int) -> list[Figure]:
+    world.pin(cpu.halves()[1])
+    with Server("config.wsgi:application", world.folder / "pages.log") as pages:
+        found = chat_pages.measure(pages, world, rounds=rounds)
+    return found + sockets.measure(world)
+
+
+def _gate(world: World, *, rounds: int, many: int) -> list[Figure]:
     found = [*queries.measure(world), *writes.count(world), *pieces.measure(world, rounds=rounds)]
     world.pin(cpu.halves()[1])
     with (

@@ -1,4 +1,4 @@
-"""The web server that is measured: granian, one WSGI worker, the same threads for the gate and for the baseline."""
+"""The servers that are measured: granian, one WSGI worker, the same threads for the gate and for the baseline; uvicorn for sockets."""
 
 import os
 import signal
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 from bench import cpu
 from tests import services
@@ -23,20 +24,22 @@ class Server:
         self.log = log
         self.port = services.free_port()
 
-    def __enter__(self) -> "Server":
+    def command(self) -> list[str]:
+        """Its command line."""
         command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--workers", "1"]
         command += ["--blocking-threads", str(THREADS), "--host", "127.0.0.1", "--port", str(self.port)]
+        return [*command, "--no-ws", self.target]
+
+    def __enter__(self) -> Self:
         with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [*command, "--no-ws", self.target], cwd=ROOT, stdout=out, stderr=out, env=os.environ
-            )
+            self._process = subprocess.Popen(self.command(), cwd=ROOT, stdout=out, stderr=out, env=os.environ)
         self._wait()
         cpu.pin(self._process.pid, cpu.halves()[0])
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(10)
+        self._process.wait(60)
 
     def url(self, path: str) -> str:
         """Of a path on this server."""
@@ -57,3 +60,12 @@ class Server:
                 time.sleep(0.05)
             else:
                 return
+
+
+class SocketServer(Server):
+    """One process of uvicorn, as production has it for sockets."""
+
+    def command(self) -> list[str]:
+        """As docs/reference/settings.md has it."""
+        options = ["--port", str(self.port), "--lifespan", "off", "--no-proxy-headers", "--ws-max-size", "65536"]
+        return [sys.executable, "-m", "uvicorn", *options, self.target]

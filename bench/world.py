@@ -29,6 +29,7 @@ _ENVIRONMENT = {
     "SECRET_KEY": "a-secret-of-the-benchmarks-that-opens-nothing-anywhere-at-all",
     "API_KEY_PEPPERS": "bench:a-pepper-of-the-benchmarks",
     "ACTIVITY_MAC_KEYS": "bench:a-mac-key-of-the-benchmarks",
+    "MODEL_KEY_SECRETS": "bench:a-model-key-secret-of-the-benchmarks",
     "ALLOWED_HOSTS": HOST,
     "BASE_URL": f"https://{HOST}",
     # As behind nginx, which ends TLS: the proxy's two headers come with every request of the load.

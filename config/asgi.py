@@ -16,6 +16,8 @@ startup.prepare()
 
 from config import sockets  # noqa: E402 - models are there from here on
 
+startup.settle()
+
 _HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 _BODIES = frozenset({b"content-length", b"transfer-encoding"})
 # What is still read of a body that was refused, so that the client gets to read why.

@@ -3,6 +3,9 @@
     celery -A config.celery worker
     celery -A config.celery beat
 
+A worker takes from all queues. Turns wait for providers and have a queue of their own, so that workers can be started for them alone
+(`-Q turns`) and for the rest (`-Q tasks`).
+
 Only uuids travel. A task may be delivered late, twice or never: the state is in the database, and the sweeps send again what was lost.
 """
 
@@ -11,12 +14,16 @@ from celery import Celery
 from celery.schedules import schedule
 from celery.signals import worker_ready
 from django.conf import settings
+from kombu.entity import Queue
 from kombu.exceptions import OperationalError
 
 from config import startup
 
 startup.prepare()
 
+from apps.agent import purge  # noqa: E402 - Django must be set up
+from apps.agent import sweeps as agent_sweeps  # noqa: E402 - Django must be set up
+from apps.agent import tasks as agent_tasks  # noqa: E402 - Django must be set up
 from apps.api import sweeps, tasks  # noqa: E402 - Django must be set up
 
 log = structlog.get_logger(__name__)
@@ -50,7 +57,20 @@ app.conf.update(
             "schedule": schedule(sweeps.EVERY),
             "options": {"expires": sweeps.EVERY.total_seconds()},
         },
+        agent_tasks.SWEEP: {
+            "task": f"{PREFIX}{agent_tasks.SWEEP}",
+            "schedule": schedule(agent_sweeps.every()),
+            "options": {"expires": agent_sweeps.every().total_seconds()},
+        },
+        agent_tasks.PURGE: {
+            "task": f"{PREFIX}{agent_tasks.PURGE}",
+            "schedule": schedule(purge.every()),
+            "options": {"expires": purge.every().total_seconds()},
+        },
     },
+    task_default_queue=tasks.DEFAULT_POOL,
+    task_queues=[Queue(name) for name in tasks.THREADS],  # type: ignore[no-untyped-call]  # the library has no types
+    task_routes={f"{PREFIX}{name}": {"queue": pool} for name, pool in tasks.POOLS.items()},
 )
 for _name, _function in tasks.TASKS.items():
     app.task(name=f"{PREFIX}{_name}")(_function)
@@ -58,7 +78,7 @@ for _name, _function in tasks.TASKS.items():
 
 def _sweep_at_start(**_: object) -> None:
     """Beat's first round of a new schedule comes after its interval, and what a stop left behind should not wait for it."""
-    for name in ("sweep_approvals", "sweep"):
+    for name in ("sweep_approvals", "sweep", agent_tasks.SWEEP, agent_tasks.PURGE):
         send(name)
 
 

@@ -74,7 +74,8 @@ PEOPLE: dict[str, Role | None] = {
         permissions=_permission("catalogue.view_product")
         | _permission("catalogue.change_product")
         | _permission("catalogue.add_product")
-        | _permission("catalogue.delete_product"),
+        | _permission("catalogue.delete_product")
+        | _permission("agent.use_assistant"),
     ),
 }
 

@@ -18,12 +18,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.common import CommonMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
+from django.views.csrf import csrf_failure
 
 from apps.accounts.gate_middleware import AccountGates
 from apps.accounts.middleware import LiveSessions, LookingOnly
+from apps.agent.rest import base
 from apps.api import doorway
 
 log = structlog.get_logger("access")
+
+# What is called there acts for a live session and checks everything about it by itself.
+SELF_CHECKED_PATHS = ("/api/agent/",)
 
 
 def _printable(path: str) -> str:
@@ -116,6 +121,13 @@ class LivePeople(_ForPeople, LiveSessions):
 class Impersonations(_ForPeople, LookingOnly):
     """They change nothing."""
 
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Where the call itself refuses an impersonator, with its own code, and their looking too."""
+        if request.path.startswith(SELF_CHECKED_PATHS):
+            passed: HttpResponseBase = self.get_response(request)
+            return passed
+        return super().__call__(request)
+
 
 class Gates(AccountGates):
     """The gates of accounts for the pages of people."""
@@ -137,6 +149,13 @@ class Languages(_ForPeople, LocaleMiddleware):
         if is_for_machines(request):
             translation.activate(settings.LANGUAGE_CODE)
         return super().__call__(request)
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """`CSRF_FAILURE_VIEW`: a problem where problems are understood, Django's page elsewhere."""
+    if request.path.startswith(SELF_CHECKED_PATHS):
+        return base.csrf_failed(request, reason)
+    return csrf_failure(request, reason)
 
 
 class Common(CommonMiddleware):

@@ -13,16 +13,20 @@ import structlog
 
 # A key of the API (SPEC KY-1), and what follows an Authorization header however it was printed: as text, repr or JSON.
 _KEY = r"th_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}"
-_HEADER = r"""(authorization(?:\\*["']\s*[:,=]|[:=])\s*b?\\*["']?)[^"'\\\r\n]+"""
+_HEADER = r"""((?:authorization|x-api-key)(?:\\*["']\s*[:,=]|[:=])\s*b?\\*["']?)[^"'\\\r\n]+"""
 # The tokens in the links of our mails.
 _SLASH = "(?:/|%2F)"
 _LINK = rf"({_SLASH}password{_SLASH}reset{_SLASH}[^/%\s]+{_SLASH}|{_SLASH}account{_SLASH}e-mail{_SLASH})(?!set-password\b)[\w.:%-]+"
-_SECRET = re.compile(f"{_HEADER}|(\\bbearer\\s+)[^\\s\"'\\\\,;)]+|{_KEY}|{_LINK}", re.IGNORECASE)
+# The keys of the providers of models, by their usual beginning.
+_MODEL_KEY = r"\bsk-[\w-]{16,}"
+_SECRET = re.compile(f"{_HEADER}|(\\bbearer\\s+)[^\\s\"'\\\\,;)]+|{_KEY}|{_MODEL_KEY}|{_LINK}", re.IGNORECASE)
 _SIGNS = (
     "th_live_",
     "th_test_",
     "authorization",
+    "x-api-key",
     "bearer",
+    "sk-",
     "password/reset/",
     "account/e-mail/",
     "%2freset%2f",
@@ -81,6 +85,8 @@ def configure(*, debug: bool) -> None:
     # The access line tells of a refused request; these loggers are for those that crashed.
     logging.getLogger("django.request").setLevel(logging.ERROR)
     logging.getLogger("django.security.DisallowedHost").setLevel(logging.CRITICAL)
+    # Each request to a model's provider, with its address: the journal tells of them.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     # Who asks for the caller of a log line: nobody. This is a third of the price of one.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

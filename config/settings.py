@@ -27,10 +27,12 @@ METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 # Named secrets, the first one current: see env.secrets.
 API_KEY_PEPPERS = env.secrets("API_KEY_PEPPERS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
 ACTIVITY_MAC_KEYS = env.secrets("ACTIVITY_MAC_KEYS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
+MODEL_KEY_SECRETS = env.secrets("MODEL_KEY_SECRETS", f"dev:{_DEVELOPMENT_SECRET}" if DEBUG else None)
 
 INSTALLED_APPS = [
     "config.apps.ConfigConfig",
     "apps.catalogue",
+    "apps.agent",
     "apps.api",
     "apps.accounts",
     "apps.activity",
@@ -160,6 +162,10 @@ if WHITENOISE_USE_FINDERS:
 API_PEOPLE = "apps.accounts.people"
 API_CURRENCY = "EUR"
 API_REQUEST_CONTEXT = ""
+# The assistant (apps/agent): the function that chooses the model of a turn.
+AGENT_MODEL = "apps.agent.endpoints.configured"
+# Where a model may answer beside the public addresses, by http too.
+MODEL_NETWORKS = env.networks("MODEL_NETWORKS")
 # Who runs what was approved: Celery's workers where there is a broker, else a few threads of the process where it was approved.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "")
 API_SEND_TASK = "config.celery.send" if CELERY_BROKER_URL else "apps.api.tasks.in_thread"
@@ -170,7 +176,7 @@ API_APPROVALS_SWEEP_SECONDS = env.number("API_APPROVALS_SWEEP_SECONDS", default=
 # Events for the sockets. One process hands them over in memory; several meet in Redis, by publish and subscribe.
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "BACKEND": "config.redis_layer.RedisLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_connect_timeout": 0.5}], "prefix": "tollhouse"},
     }
     if REDIS_URL and (CELERY_BROKER_URL or not EMBEDDED)
@@ -182,6 +188,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = False
+CSRF_FAILURE_VIEW = "config.edge.csrf_failed"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 if not DEBUG:

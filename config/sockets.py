@@ -9,20 +9,31 @@ from typing import Any
 from django.conf import settings
 from django.http.request import validate_host
 
-from apps.api import consumers
+from apps.agent import consumers as chats
+from apps.api import consumers as approvals
+from apps.api import standing
 
-_ROUTES: dict[str, Any] = {"/ws/approvals/": consumers.ApprovalEvents.as_asgi()}
+_ROUTES: dict[str, Any] = {
+    "/ws/agent/": chats.ChatEvents.as_asgi(),
+    "/ws/approvals/": approvals.ApprovalEvents.as_asgi(),
+}
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
     """One socket, by its path."""
-    consumer = _ROUTES.get(scope["path"])
-    if consumer is None or not comes_from_here(scope["headers"]):
+    if not comes_from_here(scope["headers"]):
         await receive()
         # Before it was accepted: the server answers the handshake with 403.
         await send({"type": "websocket.close"})
         return
-    await consumer(scope, receive, send)
+    await _ROUTES.get(scope["path"], _nowhere)(scope, receive, send)
+
+
+async def _nowhere(scope: Any, receive: Any, send: Any) -> None:
+    """Accepted first, so that the page of ours that asked sees the code."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.close", "code": standing.NOT_FOUND})
 
 
 def comes_from_here(headers: Iterable[tuple[bytes, bytes]]) -> bool:

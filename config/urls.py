@@ -1,4 +1,4 @@
-"""Where everything is. The gate's paths come from apps.api, sign-in and the account pages from apps.accounts."""
+"""Where everything is: the gate's paths from apps.api, the assistant's from apps.agent, sign-in and account pages from apps.accounts."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -8,6 +8,7 @@ from config import health, home, metrics
 urlpatterns = [
     # First, since they are called most.
     path("", include("apps.api.urls")),
+    path("api/agent/", include("apps.agent.rest.urls")),
     path("", home.home, name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from django.core.cache import cache
 from django.db import connection, connections
 from playwright.sync_api import Browser, sync_playwright
 
-from apps.api import lifesigns
+from apps.api import lifesigns, standing
 from tests import emptying, services
 
 
@@ -45,6 +46,22 @@ def _no_lease_left() -> Iterator[None]:
     yield
     lifesigns._renewer._running.clear()
     lifesigns._renewer._ended.clear()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept_for_sockets() -> Iterator[None]:
+    """Their threads keep connections, and the settings for a second; a test has settings and a database of its own."""
+    yield
+    standing._settings = standing._Settings()
+    if standing.threads._threads:
+        count = standing.threads._max_workers
+        together = threading.Barrier(count)
+
+        def close(_: int) -> None:
+            together.wait(10)
+            connections.close_all()
+
+        list(standing.threads.map(close, range(count)))
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ _SECRETS = {
     "SECRET_KEY": "a-secret-of-the-test-suite-that-opens-nothing-anywhere",
     "API_KEY_PEPPERS": "test:a-pepper-of-the-test-suite",
     "ACTIVITY_MAC_KEYS": "test:a-mac-key-of-the-test-suite",
+    "MODEL_KEY_SECRETS": "test:a-model-key-secret-of-the-test-suite",
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1,[::1]",
     "BASE_URL": "http://testserver",
     "SECURE_SSL_REDIRECT": "0",

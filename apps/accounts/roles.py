@@ -138,10 +138,11 @@ def _before_a_role_goes(*, instance: Group, **_: Any) -> None:
 
 
 @receiver(m2m_changed, sender=MEMBERSHIP)
-def _after_roles_changed(*, instance: User | Group, action: str, **_: Any) -> None:
+def _after_roles_changed(*, instance: User | Group, action: str, pk_set: set[Any] | None, **_: Any) -> None:
     """Whichever side was changed: ends those of its sessions that act as a role which their person lost."""
     if action not in ("post_remove", "post_clear"):
         return
+    sessions.ask_again([instance.pk] if isinstance(instance, User) else pk_set or ())
     if isinstance(instance, User):
         rows, (by, request) = LiveSession.objects.filter(user=instance), sessions.changer(instance)
     else:
@@ -149,3 +150,9 @@ def _after_roles_changed(*, instance: User | Group, action: str, **_: Any) -> No
     held = MEMBERSHIP.objects.filter(user_id=OuterRef("user_id"), group_id=OuterRef("acting_role_id"))
     lost = rows.exclude(acting_role=None).exclude(Exists(held))
     sessions.end(lost, reason=sessions.Reason.ROLE_REMOVED, by=by, now=timezone.now(), request=request)
+
+
+@receiver(m2m_changed, sender=User.user_permissions.through)
+def _after_rights_changed(*, instance: Any, action: str, pk_set: set[Any] | None, **_: Any) -> None:
+    if action in ("post_remove", "post_clear"):
+        sessions.ask_again([instance.pk] if isinstance(instance, User) else pk_set or ())

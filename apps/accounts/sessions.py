@@ -3,8 +3,10 @@
 The signed browser session carries the row's id and nothing else does: no form, URL, frame or task may name one.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +27,7 @@ from django.utils.translation import gettext
 from apps.accounts import address
 from apps.accounts.models import LiveSession, User
 from apps.activity import actions, log
+from apps.api import session_news
 
 LIFETIME = timedelta(seconds=settings.SESSION_COOKIE_AGE)
 CARRIED_AS = "live_session"
@@ -102,8 +105,19 @@ def end(
             if _open(LiveSession.objects.filter(pk=session.pk)).update(ended_at=now, end_reason=reason):
                 role = {} if session.acting_role is None else {"role": session.acting_role.name}
                 record(actions.SESSION_ENDED, session, by=by, request=request, reason=reason.value, **role)
+                _tell_sockets(session.pk, session.user_id)
                 ended += 1
     return ended
+
+
+def ask_again(people: Iterable[UUID]) -> None:
+    """The people of these keys may do less from this transaction on: their open sockets look at once what is left."""
+    for session, user in _open(LiveSession.objects.filter(user__in=people)).order_by("pk").values_list("pk", "user_id"):
+        _tell_sockets(session, user)
+
+
+def _tell_sockets(session: UUID, user: UUID) -> None:
+    transaction.on_commit(partial(session_news.changed, SessionRef(session, user)), robust=True)
 
 
 def end_others(

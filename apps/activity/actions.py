@@ -30,6 +30,13 @@ ACCOUNT_REFERRAL_GIVEN: Final = "account.referral_given"
 ACCOUNT_REFERRAL_CODE_CREATED: Final = "account.referral_code_created"
 ACCOUNT_REFERRAL_CODE_CHANGED: Final = "account.referral_code_changed"
 
+AGENT_SETTINGS_CHANGED: Final = "agent.settings_changed"
+AGENT_PERSON_CHANGED: Final = "agent.person_changed"
+AGENT_ENDPOINT_CREATED: Final = "agent.endpoint_created"
+AGENT_ENDPOINT_CHANGED: Final = "agent.endpoint_changed"
+AGENT_ENDPOINT_DELETED: Final = "agent.endpoint_deleted"
+AGENT_ENDPOINT_TESTED: Final = "agent.endpoint_tested"
+
 CORE: Final = frozenset(
     {
         API_REQUEST,
@@ -55,6 +62,12 @@ CORE: Final = frozenset(
         ACCOUNT_REFERRAL_GIVEN,
         ACCOUNT_REFERRAL_CODE_CREATED,
         ACCOUNT_REFERRAL_CODE_CHANGED,
+        AGENT_SETTINGS_CHANGED,
+        AGENT_PERSON_CHANGED,
+        AGENT_ENDPOINT_CREATED,
+        AGENT_ENDPOINT_CHANGED,
+        AGENT_ENDPOINT_DELETED,
+        AGENT_ENDPOINT_TESTED,
     }
 )
 

@@ -5,7 +5,7 @@ The second word of a key or a visitor is a code. A person's is their own: any li
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -110,6 +110,12 @@ def spend(row: Confirmation) -> None:
 def expire(row: Confirmation) -> None:
     """The previewed values changed: the row ends, and a new prompt takes its place."""
     _end(row, State.EXPIRED)
+
+
+def expire_late(uuid: UUID, *, now: datetime) -> bool:
+    """End a row whose time is over, whoever's it is; False when it is not, or was decided. Waits for who spends it at this moment."""
+    late = Confirmation.objects.filter(pk=uuid, state=State.WAITING, expires_at__lte=now)
+    return bool(late.update(state=State.EXPIRED, decided_at=now))
 
 
 def waiting(call: Call, tool: Tool) -> Confirmation:

@@ -34,6 +34,14 @@ class Scope:
 # Why a session may not act now (PS-3). A reference that is none at all stands for no session either.
 Refused = Literal["session_gone", "mismatch", "inactive", "unconfirmed", "referral_required"]
 
+REASONS: Mapping[Refused, str] = {
+    "session_gone": "The session is over.",
+    "mismatch": "The session is not this person's.",
+    "inactive": "The account is blocked.",
+    "unconfirmed": "The e-mail address of the account is not confirmed.",
+    "referral_required": "The account needs a referral code.",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Session:

@@ -1,4 +1,4 @@
-"""Writing the settings that `apps.api.switches` reads (ST-2): changed rows only, with one entry of old and new values.
+"""Writing the settings of the table (ST-2): changed rows only, with one entry of old and new values.
 
 Operators change boxes and numbers, not rows: two who change different boxes of one list both get what they asked for.
 """
@@ -15,12 +15,25 @@ from django.utils import timezone
 
 from apps.activity import actions
 from apps.activity import log as activity
-from apps.api import switches
+from apps.api import setting_rules, switches
 from apps.api.models import Setting
-from apps.api.switches import Unreadable
+from apps.api.setting_rules import Rule, Unreadable
 
 # How often somebody may be overtaken before they are told so.
 _ATTEMPTS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """The settings of one page: their rules, and what a change of them is called in the log."""
+
+    rules: Mapping[str, Rule]
+    action: str
+    module: str
+
+
+# The gate's, which `apps.api.switches` reads.
+API = Book(rules=switches.RULES, action=actions.API_SETTINGS_CHANGED, module="api")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,30 +86,30 @@ class Saved:
     entry: UUID | None = None
 
 
-def rows() -> dict[str, Any]:
+def rows(*, book: Book = API) -> dict[str, Any]:
     """The stored values as they are, by name: only those that differ from their defaults. A form sends them back as `seen`."""
-    return dict(Setting.objects.filter(name__in=switches.RULES).values_list("name", "value"))
+    return dict(Setting.objects.filter(name__in=book.rules).values_list("name", "value"))
 
 
-def present(found: Mapping[str, Any]) -> dict[str, Stored]:
+def present(found: Mapping[str, Any], *, book: Book = API) -> dict[str, Stored]:
     """Every setting, in the order of the rules, out of `rows()`."""
-    return {name: _stored(name, found) for name in switches.RULES}
+    return {name: _stored(name, found, book) for name in book.rules}
 
 
-def plan(wanted: Wanted, *, seen: Mapping[str, Any], found: Mapping[str, Any]) -> Changes:
+def plan(wanted: Wanted, *, seen: Mapping[str, Any], found: Mapping[str, Any], book: Book = API) -> Changes:
     """What would become of the rows `found`, for who decided on the rows `seen`; nothing for what is so already.
 
     Raises Changed when one of these boxes or values is another one now, Unreadable for a value that the gate could not read, KeyError
     for an unknown name.
     """
-    stale = {name: boxes for name in wanted if (boxes := _stale(name, wanted[name], seen, found)) is not None}
+    stale = {name: boxes for name in wanted if (boxes := _stale(name, wanted[name], seen, found, book)) is not None}
     if stale:
         raise Changed(stale)
-    new = {name: _new(name, value, found) for name, value in wanted.items()}
+    new = {name: _new(name, value, found, book) for name, value in wanted.items()}
     return {
-        name: {"old": _raw(name, found), "new": value}
+        name: {"old": _raw(name, found, book), "new": value}
         for name, value in new.items()
-        if _text(_raw(name, found)) != _text(value)
+        if _text(_raw(name, found, book)) != _text(value)
     }
 
 
@@ -112,6 +125,7 @@ def save(
     actor: activity.Actor,
     request_id: str = "",
     ip: str | None = None,
+    book: Book = API,
 ) -> Saved:
     """Write what is asked for, under the locks of its rows, with one entry. Raises what `plan` raises: then nothing is written.
 
@@ -119,21 +133,23 @@ def save(
     """
     for _ in range(_ATTEMPTS):
         with suppress(_Overtaken), transaction.atomic():
-            return _save(wanted, seen, actor=actor, request_id=request_id, ip=ip)
+            return _save(wanted, seen, book, actor=actor, request_id=request_id, ip=ip)
     raise Changed(dict.fromkeys(wanted, frozenset()))
 
 
-def _save(wanted: Wanted, seen: Mapping[str, Any], *, actor: activity.Actor, request_id: str, ip: str | None) -> Saved:
+def _save(
+    wanted: Wanted, seen: Mapping[str, Any], book: Book, *, actor: activity.Actor, request_id: str, ip: str | None
+) -> Saved:
     locked = Setting.objects.select_for_update().filter(name__in=wanted).order_by("pk")
     found = dict(locked.values_list("name", "value"))
-    changes = plan(wanted, seen=seen, found=found)
+    changes = plan(wanted, seen=seen, found=found, book=book)
     for name in sorted(changes):  # in one order, so that two who make the same rows wait for each other in turn
-        _write(name, changes[name]["new"], is_new=name not in found)
+        _write(name, changes[name]["new"], default=_default(name, book), is_new=name not in found)
     if not changes:
         return Saved(changes={})
     entry = activity.write(
-        action=actions.API_SETTINGS_CHANGED,
-        module="api",
+        action=book.action,
+        module=book.module,
         mode=activity.Mode.MANUAL,
         actor=actor,
         resource_type="setting",
@@ -145,8 +161,8 @@ def _save(wanted: Wanted, seen: Mapping[str, Any], *, actor: activity.Actor, req
     return Saved(changes=changes, entry=entry.pk)
 
 
-def _write(name: str, value: Any, *, is_new: bool) -> None:
-    if value == _default(name):
+def _write(name: str, value: Any, *, default: Any, is_new: bool) -> None:
+    if value == default:
         Setting.objects.filter(name=name).delete()
     elif is_new:
         try:
@@ -157,40 +173,37 @@ def _write(name: str, value: Any, *, is_new: bool) -> None:
         Setting.objects.filter(name=name).update(value=value, updated_at=timezone.now())
 
 
-def _stale(name: str, value: Any, seen: Mapping[str, Any], found: Mapping[str, Any]) -> frozenset[str] | None:
+def _stale(
+    name: str, value: Any, seen: Mapping[str, Any], found: Mapping[str, Any], book: Book
+) -> frozenset[str] | None:
     """None when what is to be changed is still as it was seen."""
     if not isinstance(value, Toggles):
-        return None if _text(_raw(name, seen)) == _text(_raw(name, found)) else frozenset()
-    before, now = _stored(name, seen), _stored(name, found)
+        return None if _text(_raw(name, seen, book)) == _text(_raw(name, found, book)) else frozenset()
+    before, now = _stored(name, seen, book), _stored(name, found, book)
     if not before.readable or not now.readable:
         return frozenset()
     return ((value.added | value.removed) & (before.value ^ now.value)) or None
 
 
-def _new(name: str, value: Any, found: Mapping[str, Any]) -> Any:
-    if isinstance(value, Toggles):
-        return _as_stored(switches.checked(name, value.applied_to(_stored(name, found).value)))
-    return _as_stored(switches.checked(name, value))
+def _new(name: str, value: Any, found: Mapping[str, Any], book: Book) -> Any:
+    wanted = value.applied_to(_stored(name, found, book).value) if isinstance(value, Toggles) else value
+    return setting_rules.stored(book.rules[name].read(wanted))
 
 
-def _stored(name: str, found: Mapping[str, Any]) -> Stored:
-    rule = switches.RULES[name]
+def _stored(name: str, found: Mapping[str, Any], book: Book) -> Stored:
+    rule = book.rules[name]
     try:
         return Stored(name=name, value=rule.read(found[name]) if name in found else rule.default)
     except Unreadable:
         return Stored(name=name, value=rule.unreadable, readable=False)
 
 
-def _raw(name: str, found: Mapping[str, Any]) -> Any:
-    return found.get(name, _default(name))
+def _raw(name: str, found: Mapping[str, Any], book: Book) -> Any:
+    return found.get(name, _default(name, book))
 
 
-def _default(name: str) -> Any:
-    return _as_stored(switches.RULES[name].default)
-
-
-def _as_stored(value: Any) -> Any:
-    return sorted(value) if isinstance(value, frozenset) else value
+def _default(name: str, book: Book) -> Any:
+    return setting_rules.stored(book.rules[name].default)
 
 
 def _text(value: Any) -> str:

@@ -115,10 +115,24 @@ def approvals_every() -> timedelta:
     return timedelta(seconds=getattr(settings, "API_APPROVALS_SWEEP_SECONDS", 15))
 
 
+_more: list[tuple[Callable[..., Any], Callable[[], timedelta]]] = []
+
+
+def register(function: Callable[..., Any], *, every: Callable[[], timedelta]) -> None:
+    """A sweep of another app, from its `ready` on: called with `is_server=True`, and answers a dataclass of counts."""
+    _more.append((function, every))
+
+
+def sweep_others(*, is_server: bool = False) -> dict[str, int]:
+    """One round of what other apps registered: the counts of all."""
+    return {name: count for function, _ in _more for name, count in asdict(function(is_server=is_server)).items()}
+
+
 def start(*, every: timedelta = EVERY) -> threading.Event:
     """Sweep now and at their intervals, in threads that end with the process, or once the event is set."""
     ended = threading.Event()
-    for function, interval in ((sweep, every), (sweep_approvals, approvals_every())):
+    others = [(function, interval()) for function, interval in _more]
+    for function, interval in ((sweep, every), (sweep_approvals, approvals_every()), *others):
         arguments = [function, ended, interval]
         threading.Thread(target=_sweep_until, args=arguments, name=function.__name__, daemon=True).start()
     return ended

@@ -4,73 +4,42 @@ One immutable value a request. Nothing fails open: a list of closed things that 
 permission to act is none, and an unreadable number is its default.
 """
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+
+from apps.api import setting_rules
+from apps.api.setting_rules import Rule, Unreadable
 
 if TYPE_CHECKING:
     from apps.api.tool import Module, Tool
 
-log = structlog.get_logger(__name__)
-
-
-class Unreadable(ValueError):
-    """A stored value that has not the form its name asks for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """How one setting is read: its default, the check of a stored value, what stands in for an unreadable one, and a number's bounds."""
-
-    default: Any
-    read: Callable[[Any], Any]
-    unreadable: Any
-    help: str | Promise
-    bounds: tuple[int, int] | None = None
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Unreadable("true or false")
-    return value
-
-
-def _names(value: Any) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise Unreadable("a list of names")
-    return frozenset(value)
-
-
-def _whole(minimum: int, maximum: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
-            raise Unreadable(f"a whole number from {minimum} to {maximum}")
-        return value
-
-    return read
+__all__ = ["RULES", "Rule", "Switches", "Unreadable", "checked", "parse"]
 
 
 def _switch(*, default: bool, unreadable: bool, text: Promise) -> Rule:
-    return Rule(default=default, read=_flag, unreadable=unreadable, help=text)
+    return Rule(default=default, read=setting_rules.flag, unreadable=unreadable, help=text)
 
 
 def _closing(text: Promise) -> Rule:
-    return Rule(default=frozenset(), read=_names, unreadable=None, help=text)
+    return Rule(default=frozenset(), read=setting_rules.names, unreadable=None, help=text)
 
 
 def _opening(text: Promise) -> Rule:
-    return Rule(default=frozenset(), read=_names, unreadable=frozenset(), help=text)
+    return Rule(default=frozenset(), read=setting_rules.names, unreadable=frozenset(), help=text)
 
 
 def _amount(default: int, minimum: int, maximum: int, text: Promise) -> Rule:
     return Rule(
-        default=default, read=_whole(minimum, maximum), unreadable=default, help=text, bounds=(minimum, maximum)
+        default=default,
+        read=setting_rules.whole(minimum, maximum),
+        unreadable=default,
+        help=text,
+        bounds=(minimum, maximum),
     )
 
 
@@ -170,27 +139,9 @@ class Switches:
 @lru_cache(maxsize=8)
 def parse(text: str) -> Switches:
     """The switches of a JSON object of rows. Pure, so the same text gives the same object in every request."""
-    try:
-        rows = json.loads(text)
-        if not isinstance(rows, dict):
-            raise Unreadable("an object")
-    except ValueError:
-        log.error("settings_unreadable")
-        return Switches(**{name: rule.unreadable for name, rule in RULES.items()})
-    return Switches(**{field.name: _value(field.name, rows) for field in fields(Switches)})
+    return Switches(**setting_rules.values(text, RULES))
 
 
 def checked(name: str, value: Any) -> Any:
     """The value as the gate will read it. Raises Unreadable, which says what is wanted, or KeyError for an unknown name."""
     return RULES[name].read(value)
-
-
-def _value(name: str, rows: Mapping[str, Any]) -> Any:
-    rule = RULES[name]
-    if name not in rows:
-        return rule.default
-    try:
-        return rule.read(rows[name])
-    except Unreadable as error:
-        log.error("setting_unreadable", setting=name, wanted=str(error))
-        return rule.unreadable

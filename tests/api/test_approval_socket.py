@@ -4,36 +4,37 @@ import asyncio
 import json
 import threading
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from asgiref.testing import ApplicationCommunicator
 from channels.layers import channel_layers
-from django.db import connections
 from django.test import Client
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from apps.accounts import passwords, sessions
 from apps.accounts.models import LiveSession, User
-from apps.api import announcing, approval_events, approval_queue, consumers, deciding
+from apps.api import approval_events, approval_queue, arrival, broadcast, deciding, live_sockets, standing
 from apps.api.models import Approval
+from apps.api.ratelimit import doors
+from apps.api.ratelimit.memory import MemoryStore
 from config import sockets
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_group, make_user
 from tests.api import factories
 from tests.api.shop import PERMISSION, Shop
 from tests.api.test_approvals import DECIDES, Prices
 from tests.catalogue.factories import make_category
 from tests.services import Redis
+from tests.sockets import HERE, ODD, Socket, browser_of, listening, outside, ready, told_first
 
 pytestmark = pytest.mark.sqlite
 
-HERE = "http://testserver"
-REDIS = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"}
+REDIS = {"BACKEND": "config.redis_layer.RedisLayer"}
 
 
 @pytest.fixture
@@ -46,92 +47,11 @@ def prices(shop: Shop, settings: Any) -> Prices:
 @pytest.fixture(autouse=True)
 def _nothing_left_to_send() -> Iterator[None]:
     yield
-    announcing._announcer.flush(5)
-
-
-class Socket:
-    """One socket of a browser."""
-
-    def __init__(self, client: Client | None = None, *, path: str = "/ws/approvals/", **headers: str) -> None:
-        cookies = {} if client is None else {name: morsel.value for name, morsel in client.cookies.items()}
-        cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
-        given = {"origin": HERE, "host": "testserver", "cookie": cookie, **headers}
-        pairs = [(name.encode(), value.encode()) for name, value in given.items() if value]
-        scope = {"type": "websocket", "path": path, "headers": pairs, "query_string": b"", "subprotocols": []}
-        wire: Any = ApplicationCommunicator  # the library has no types
-        self._wire = wire(sockets.application, scope)
-
-    async def open(self) -> bool:
-        await self._wire.send_input({"type": "websocket.connect"})
-        answer = await self._wire.receive_output(10)
-        return bool(answer["type"] == "websocket.accept")
-
-    async def say(self, frame: Any) -> None:
-        text = frame if isinstance(frame, str) else json.dumps(frame)
-        await self._wire.send_input({"type": "websocket.receive", "text": text})
-
-    async def told(self) -> Any:
-        """The next frame, or the code that the socket is closed with."""
-        message = await self._wire.receive_output(10)
-        if message["type"] == "websocket.close":
-            return message["code"]
-        return json.loads(message["text"])
-
-    async def leave(self) -> None:
-        await self._wire.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._wire.wait(10)
-
-
-def listening(client: Client, then: Callable[[Socket], Awaitable[Any]]) -> Any:
-    """What the function says of an open socket that is ready to tell."""
-
-    async def run() -> Any:
-        socket = Socket(client)
-        assert await socket.open()
-        await socket.say("odd")
-        # Frames are read after the session was looked at.
-        assert await socket.told() == {"type": "error", "code": "validation_failed"}
-        try:
-            return await then(socket)
-        finally:
-            await socket.leave()
-
-    return asyncio.run(run())
-
-
-async def outside(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a request does meanwhile, in a thread of its own."""
-
-    def work() -> Any:
-        try:
-            return function(*arguments)
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(work)
-
-
-def browser_of(person: Any) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
+    broadcast._sender.flush(5)
 
 
 def changed(uuid: Any) -> dict[str, str]:
     return {"type": "approval_changed", "approval": str(getattr(uuid, "pk", uuid))}
-
-
-def told_first(client: Client | None, **headers: str) -> Any:
-    """What a socket is told that just opens; None when it was refused at the handshake."""
-
-    async def run() -> Any:
-        socket = Socket(client, **headers)
-        told = await socket.told() if await socket.open() else None
-        if told is not None:
-            await socket.leave()
-        return told
-
-    return asyncio.run(run())
 
 
 # --- Who may listen ---------------------------------------------------------------------------------------------------
@@ -196,8 +116,67 @@ def test_no_uuid_that_a_client_names_stands_for_a_session(prices: Prices) -> Non
         assert told_first(None, cookie=cookie) == 4401
 
 
-def test_another_path_is_refused(prices: Prices) -> None:
-    assert told_first(browser_of(prices.approver.user), path="/ws/other/") is None
+def test_another_path_is_sent_away(prices: Prices) -> None:
+    assert told_first(browser_of(prices.approver.user), path="/ws/other/") == 4404
+    assert told_first(None, path="/ws/other/", origin="https://evil.example.org") is None
+
+
+# --- How many ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_person_has_so_many_sockets_and_no_more(prices: Prices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "MOST_OPEN", 2)
+    first, second = browser_of(prices.approver.user), browser_of(prices.approver.user)
+    stranger = browser_of(make_user(permissions=DECIDES))
+
+    async def run(socket: Socket) -> None:
+        beside, third, of_another = await ready(second), Socket(first), await ready(stranger)
+        assert await third.open()
+        assert await third.told() == 4429
+        await beside.leave()
+        again = await ready(first)
+        for left in (third, of_another, again):
+            await left.leave()
+
+    listening(first, run)
+    assert not arrival._open
+
+
+@pytest.mark.parametrize("limit", ["NETWORK_CONNECTS", "SESSION_CONNECTS"])
+def test_whoever_opens_sockets_too_fast_is_sent_away(
+    prices: Prices, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(arrival, limit, 3)
+    client = browser_of(prices.approver.user)
+
+    async def run() -> Any:
+        socket = Socket(client)
+        assert await socket.open()
+        await socket.say("odd")
+        told = await socket.told()
+        await socket.leave()
+        return told
+
+    told = [asyncio.run(run()) for _ in range(8)]
+    assert told[:3] == [ODD] * 3
+    # The minute of the limit may end in between, once.
+    assert told.count(4429) >= 2
+
+
+def test_connects_are_counted_while_the_cache_is_away(
+    prices: Prices, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CACHES = {"default": {"BACKEND": "config.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1"}}
+    monkeypatch.setattr(arrival, "NETWORK_CONNECTS", 1)
+    monkeypatch.setattr(doors, "_local", MemoryStore())
+    client = browser_of(prices.approver.user)
+    listening(client, lambda socket: asyncio.sleep(0))
+    assert told_first(client) == 4429
+
+
+def test_a_layer_that_is_away_closes_the_socket(prices: Prices, settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {"default": {**REDIS, "CONFIG": {"hosts": ["redis://127.0.0.1:1"]}}}
+    assert told_first(browser_of(prices.approver.user)) == 1011
 
 
 # --- What they are told -----------------------------------------------------------------------------------------------
@@ -227,7 +206,7 @@ def test_only_what_the_person_may_look_at_is_told(prices: Prices) -> None:
 
 
 def test_a_right_that_is_lost_counts_for_the_next_event(prices: Prices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumers, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(standing, "FRESH_SECONDS", 0.0)
 
     async def run(socket: Socket) -> Any:
         await outside(factories.revoke, prices.approver.user, deciding.PERMISSION)
@@ -246,23 +225,66 @@ def block(client: Client, person: Any) -> None:
     person.save()
 
 
-@pytest.mark.parametrize("end", [sign_out, block])
-def test_a_log_out_or_a_block_closes_the_socket_with_the_next_event(
+def new_password(client: Client, person: Any) -> None:
+    passwords.change(person, "another long and quiet password", keep=None)
+
+
+def revoke(client: Client, person: Any) -> None:
+    rows = LiveSession.objects.filter(user=person)
+    sessions.end(rows, reason=sessions.Reason.REVOKED, by=sessions.actor(person), now=timezone.now())
+
+
+def lose_the_role(client: Client, person: Any) -> None:
+    person.groups.clear()
+
+
+@pytest.mark.parametrize("end", [sign_out, block, new_password, revoke, lose_the_role])
+def test_a_session_that_ends_closes_its_sockets_at_once(
     prices: Prices, monkeypatch: pytest.MonkeyPatch, end: Callable[[Client, Any], None]
 ) -> None:
-    monkeypatch.setattr(consumers, "FRESH_SECONDS", 0.0)
-    client = browser_of(prices.approver.user)
+    # Neither an event nor a look would come in the time of the test.
+    monkeypatch.setattr(standing, "FRESH_SECONDS", 600.0)
+    person = prices.approver.user
+    client = browser_of(person)
+    role = make_group(permissions=DECIDES)
+    person.groups.add(role)
+    LiveSession.objects.filter(user=person).update(acting_role=role)
+    other = prices.approver.elsewhere()
 
     async def run(socket: Socket) -> Any:
-        await outside(end, client, prices.approver.user)
-        await outside(lambda: prices.asked(to=5))
+        await outside(end, client, person)
         return await socket.told()
 
     assert listening(client, run) == 4401
+    assert LiveSession.objects.filter(pk=other.session.pk).exists()
+
+
+def test_a_right_that_is_taken_away_counts_at_once(prices: Prices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "FRESH_SECONDS", 600.0)
+    person = prices.approver.user
+
+    async def run(socket: Socket) -> Any:
+        await outside(person.user_permissions.clear)
+        return await socket.told()
+
+    assert listening(browser_of(person), run) == 4403
+
+
+def test_another_session_of_the_person_goes_on(prices: Prices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "FRESH_SECONDS", 0.0)
+    person = prices.approver.user
+    first, second = browser_of(person), browser_of(person)
+
+    async def run(socket: Socket) -> Any:
+        await outside(sign_out, second, person)
+        approval = await outside(lambda: prices.asked(to=5))
+        assert await socket.told() == changed(approval)
+
+    listening(first, run)
 
 
 def test_a_session_that_ended_is_noticed_without_an_event(prices: Prices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(standing, "CHECK_SECONDS", 0.05)
     client = browser_of(prices.approver.user)
 
     async def run(socket: Socket) -> Any:
@@ -301,7 +323,7 @@ def test_the_session_is_asked_once_for_many_events_and_sockets(prices: Prices, m
         asked.append(ref)
         return looker(ref)
 
-    monkeypatch.setattr(consumers, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(standing, "FRESH_SECONDS", 60.0)
     monkeypatch.setattr(approval_queue, "looker", counted)
     client = browser_of(prices.approver.user)
 
@@ -329,13 +351,13 @@ def test_a_frame_that_is_no_ping_gets_an_error(prices: Prices, frame: str) -> No
         await socket.say(frame)
         return await socket.told()
 
-    expected = {"type": "error", "code": "validation_failed"}
+    expected = ODD
     assert listening(browser_of(prices.approver.user), run) == expected
 
 
 def test_too_many_frames_close_the_socket(prices: Prices) -> None:
     async def run(socket: Socket) -> Any:
-        for _ in range(consumers.MAX_FRAMES + 1):
+        for _ in range(live_sockets.MAX_FRAMES + 1):
             await socket.say({"type": "ping"})
         return await socket.told()
 
@@ -371,20 +393,20 @@ def test_a_redis_that_is_away_or_silent_neither_fails_nor_delays_who_asks(
 ) -> None:
     settings.CHANNEL_LAYERS = {"default": {**REDIS, "CONFIG": {"hosts": [redis_server.url]}}}
     sent = threading.Event()
-    send = announcing._announcer._sent
+    send = broadcast._sender._sent
 
-    async def noticed(uuid: str) -> bool:
-        if done := await send(uuid):
+    async def noticed(name: broadcast.Name, note: broadcast.Note) -> bool:
+        if done := await send(name, note):
             sent.set()
         return done
 
-    monkeypatch.setattr(announcing, "AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(announcing._announcer, "_sent", noticed)
+    monkeypatch.setattr(broadcast, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(broadcast._sender, "_sent", noticed)
     redis_server.pause()
     before = timezone.now()
     approval = prices.asked(to=5)
     assert prices.decide(approval) == "approved"
-    assert (timezone.now() - before).total_seconds() < announcing.SEND_SECONDS
+    assert (timezone.now() - before).total_seconds() < broadcast.SEND_SECONDS
     assert not sent.is_set()
     redis_server.resume()
     assert sent.wait(20)  # what could not be sent is sent when it is back
@@ -394,17 +416,17 @@ def test_what_can_not_be_sent_is_given_up_in_the_end(
     prices: Prices, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.CHANNEL_LAYERS = {"default": {**REDIS, "CONFIG": {"hosts": ["redis://127.0.0.1:1"]}}}
-    monkeypatch.setattr(announcing, "AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(announcing, "KEPT_SECONDS", 0.1)
+    monkeypatch.setattr(broadcast, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(broadcast, "KEPT_SECONDS", 0.1)
     prices.asked(to=5)
-    announcing._announcer.flush(20)
-    assert announcing._announcer._noted == {}
+    broadcast._sender.flush(20)
+    assert broadcast._sender._noted == {}
 
 
 def test_a_host_without_a_layer_asks_and_decides_without_one(prices: Prices, settings: Any) -> None:
     settings.CHANNEL_LAYERS = {}
     assert prices.decide(prices.asked(to=5)) == "approved"
-    assert announcing._announcer._noted == {}
+    assert broadcast._sender._noted == {}
 
 
 def test_the_embedded_program_tells_over_a_real_socket(
@@ -422,7 +444,7 @@ def test_the_embedded_program_tells_over_a_real_socket(
     assert refused.value.response.status_code == 403
     with connect(address, origin=Origin(program.url), additional_headers=cookie) as socket:
         socket.send("odd")
-        assert json.loads(socket.recv(10)) == {"type": "error", "code": "validation_failed"}
+        assert json.loads(socket.recv(10)) == ODD
         uuid = ask(program.url, machine.text)
         assert json.loads(socket.recv(10)) == changed(uuid)
         client.post("/sign-out/")
@@ -445,7 +467,7 @@ def test_in_production_one_process_answers_and_another_tells(
     cookie = {"Cookie": f"sessionid={client.cookies['sessionid'].value}"}
     with connect(address, origin=Origin(HERE), additional_headers=cookie) as socket:
         socket.send("odd")
-        assert json.loads(socket.recv(10)) == {"type": "error", "code": "validation_failed"}
+        assert json.loads(socket.recv(10)) == ODD
         uuid = ask(answering.url, machine.text)
         assert json.loads(socket.recv(10)) == changed(uuid)
 

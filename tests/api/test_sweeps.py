@@ -32,7 +32,8 @@ def make_records(**ages: timedelta) -> None:
 def run() -> str:
     out = StringIO()
     call_command("sweep", stdout=out)
-    return out.getvalue().removesuffix("approval_inputs 0\napprovals_ended 0\napprovals_sent 0\n")
+    # What comes after them is that of approvals and of other apps.
+    return out.getvalue().partition("approval_inputs 0\n")[0]
 
 
 def test_the_command_deletes_what_is_past_its_time_and_says_how_much() -> None:

@@ -86,6 +86,7 @@ def test_roles_have_the_permissions_of_their_work() -> None:
     } | {"api.decide_approval"}
     assert _person("member").get_all_permissions() == {
         "catalogue.view_product",
+        "agent.use_assistant",
         "catalogue.change_product",
         "catalogue.add_product",
         "catalogue.delete_product",

@@ -104,3 +104,17 @@ def test_no_language_of_an_earlier_request_reaches_a_machine(client: Client) -> 
     client.get("/api/v1/nowhere", headers={"accept-language": "de"})
 
     assert translation.get_language() == "en"
+
+
+@pytest.mark.django_db
+def test_a_form_without_its_token_gets_a_page_and_a_call_of_the_assistant_a_problem() -> None:
+    client = Client(enforce_csrf_checks=True)
+
+    page, problem = client.post("/sign-in/"), client.post("/api/agent/conversations")
+
+    assert (page.status_code, page["Content-Type"].partition(";")[0]) == (403, "text/html")
+    assert (problem.status_code, problem["Content-Type"], problem.json()["reason"]) == (
+        403,
+        "application/problem+json",
+        "csrf",
+    )

@@ -21,6 +21,7 @@ PRODUCTION = {
     "REDIS_URL": "redis://127.0.0.1:1/0",
     "API_KEY_PEPPERS": "one:a-pepper-of-sixteen-characters",
     "ACTIVITY_MAC_KEYS": "one:a-mac-key-of-sixteen-characters",
+    "MODEL_KEY_SECRETS": "one:a-secret-of-sixteen-characters",
 }
 
 

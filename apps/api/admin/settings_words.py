@@ -1,27 +1,22 @@
 """The settings in an operator's words: what each is called, what it does, and how a change of it reads."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils import formats
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.api import switches
+from apps.api.admin.setting_words import Line, Vocabulary, Words, as_json, number
+from apps.api.setting_rules import Unreadable
 from apps.api.settings_store import Changes
-from apps.api.switches import Unreadable
 
-
-@dataclass(frozen=True, kw_only=True)
-class Words:
-    """A switch or a number: `unit` stands behind a number."""
-
-    label: Promise
-    help: Promise
-    unit: Promise | str = ""
+__all__ = [
+    "ACCESS", "BUDGETS", "LISTS", "MODULES", "PEOPLE", "PLAIN", "TIMES", "TOOLS", "WORDS", "Boxes", "Line", "Words", "YesOrNo", "as_json",
+    "describe", "meanwhile", "name", "names", "number", "value",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +39,6 @@ class YesOrNo(Boxes):
 
     def state(self, *, is_listed: bool) -> str:
         return gettext("yes") if is_listed != self.is_closing else gettext("no")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One change as the operator reads it."""
-
-    subject: str
-    old: str
-    new: str
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.old} → {self.new}"
 
 
 ACCESS: Mapping[str, Words] = {
@@ -150,6 +133,7 @@ PEOPLE: Mapping[str, Words] = {
     ),
 }
 WORDS: Mapping[str, Words] = {**ACCESS, **BUDGETS, **TIMES, **PEOPLE}
+PLAIN = Vocabulary(words=WORDS, rules=switches.RULES)
 
 MODULES: Mapping[str, Boxes] = {
     "disabled_modules": Boxes(
@@ -193,7 +177,7 @@ def describe(changes: Changes) -> list[Line]:
 def name(setting: str, member: str = "") -> str:
     """What a setting, or a box of it, is called: "Budget of a key", "catalogue: Agent may act"."""
     if setting not in LISTS:
-        return str(WORDS[setting].label)
+        return PLAIN.name(setting)
     return f"{member}: {LISTS[setting].label}" if member else str(LISTS[setting].whole)
 
 
@@ -204,22 +188,12 @@ def names(boxes: Mapping[str, Iterable[str]]) -> list[str]:
 
 def value(setting: str, stored: Any) -> str:
     """A stored value in words, whatever it is."""
+    if setting not in LISTS:
+        return PLAIN.value(setting, stored)
     try:
-        read = switches.checked(setting, stored)
+        return ", ".join(sorted(switches.checked(setting, stored))) or gettext("none")
     except Unreadable:
         return gettext("can't be read (%(stored)s)") % {"stored": as_json(stored)}
-    match read:
-        case bool():
-            return gettext("on") if read else gettext("off")
-        case int():
-            return f"{number(read)} {WORDS[setting].unit}"
-        case _:
-            return ", ".join(sorted(read)) or gettext("none")
-
-
-def number(amount: int) -> str:
-    """With its thousands apart."""
-    return str(formats.number_format(amount, use_l10n=True, force_grouping=True))
 
 
 def meanwhile(setting: str) -> str:
@@ -232,12 +206,7 @@ def meanwhile(setting: str) -> str:
         case "api_session_write_modules":
             return gettext("Meanwhile the agent may act nowhere.")
         case _:
-            counts = value(setting, switches.RULES[setting].unreadable)
-            return gettext("Meanwhile it counts as: %(value)s.") % {"value": counts}
-
-
-def as_json(stored: Any) -> str:
-    return json.dumps(stored, ensure_ascii=False)
+            return PLAIN.meanwhile(setting)
 
 
 def _lines(setting: str, old: Any, new: Any) -> Iterator[Line]:

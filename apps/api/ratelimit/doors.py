@@ -1,4 +1,4 @@
-"""The flood limit of a door that has no price: failed authentications, by network (RL-6, KY-5).
+"""The flood limit of a door that has no price: failed authentications by network, opened sockets (RL-6, KY-5).
 
 django-ratelimit counts in the cache. While the cache is down each process counts on its own, with the same limit.
 """
@@ -31,12 +31,17 @@ def failed(*, group: str, network: str) -> int | None:
 
     Only failures come here, so whoever succeeds passes however many of the network's others fail.
     """
-    return _guard.ask(lambda: _counted(group, network), lambda: _counted_here(group, network))
+    return passed(group=group, caller=network, most=FAILURES)
 
 
-def _counted(group: str, network: str) -> int | None:
+def passed(*, group: str, caller: str, most: int) -> int | None:
+    """Count one more of the caller's. None within so many a minute; past them the seconds to wait."""
+    return _guard.ask(lambda: _counted(group, caller, most), lambda: _counted_here(group, caller, most))
+
+
+def _counted(group: str, caller: str, most: int) -> int | None:
     usage = core.get_usage(
-        None, group=group, key=lambda group, request: network, rate=(FAILURES, PERIOD_SECONDS), increment=True
+        None, group=group, key=lambda group, request: caller, rate=(most, PERIOD_SECONDS), increment=True
     )
     if usage is None:  # RATELIMIT_ENABLE = False
         return None
@@ -45,6 +50,6 @@ def _counted(group: str, network: str) -> int | None:
     return max(1, usage["time_left"]) if usage["should_limit"] else None
 
 
-def _counted_here(group: str, network: str) -> int | None:
-    bucket = Bucket(policy="door", name=f"{group}:{network}", budget=FAILURES, seconds=PERIOD_SECONDS)
+def _counted_here(group: str, caller: str, most: int) -> int | None:
+    bucket = Bucket(policy="door", name=f"{group}:{caller}", budget=most, seconds=PERIOD_SECONDS)
     return _local.take([(bucket, 1)])[0].wait or None

@@ -9,14 +9,6 @@ from apps.api.call import Actor, Answer, Call, OnBehalf
 from apps.api.people import Session
 from apps.api.problems import Problem
 
-_REASONS = {
-    "session_gone": "The session is over.",
-    "mismatch": "The session is not this person's.",
-    "inactive": "The account is blocked.",
-    "unconfirmed": "The e-mail address of the account is not confirmed.",
-    "referral_required": "The account needs a referral code.",
-}
-
 
 def refuse_impersonated(call: Call) -> None:
     """PS-6, by what the caller says: before a single query."""
@@ -30,7 +22,7 @@ def open_session(call: Call) -> None:
     call.switches = switches.parse(credentials.read(None).settings)
     found = people.current().session(on.ref, call.switches)
     if not isinstance(found, Session):
-        raise Problem("unauthorized", _REASONS[found], reason=found)
+        raise Problem("unauthorized", people.REASONS[found], reason=found)
     if found.is_impersonated and on.allow == "all":
         raise _impersonated()
     call.actor = Actor(kind="user", caller=found.scope.person_id, ip=call.entrance.ip, scope=found.scope)

@@ -14,5 +14,6 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         approvals = sweeps.sweep_approvals()
         counts = {**asdict(sweeps.sweep()), "approvals_ended": approvals.ended, "approvals_sent": approvals.sent}
+        counts |= sweeps.sweep_others()
         for name, count in counts.items():
             self.stdout.write(f"{name} {count}")
