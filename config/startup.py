@@ -23,7 +23,7 @@ def prepare() -> None:
 def settle() -> None:
     """For a process that holds many sockets: what is loaded by now stays, and the collector looks through the rest less often.
 
-    Going through all of it stopped 2,000 sockets for a third of a second each time (docs/benchmarks.md).
+    Each pause of the collector is one of every socket. How much this gains is not measured by itself (docs/benchmarks.md).
     """
     gc.collect()
     gc.freeze()

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from apps.agent import calls, turn_state
+from apps.agent import calls, limits, turn_state
 from apps.agent.calls import Asked
 from apps.agent.drafts import Draft
 from apps.agent.limits import Reached
@@ -44,6 +44,7 @@ class Heard:
     draft: Draft
     asked: list[Asked] = field(default_factory=list)
     usage: Usage | None = None
+    _chars_of_calls: int = 0
 
     def take(self, piece: Piece) -> None:
         """Raises Reached."""
@@ -51,9 +52,21 @@ class Heard:
             case Text():
                 self.draft.add(piece.text)
             case ToolCall():
-                self.asked.append(calls.asked(piece))
+                self._add(calls.asked(piece))
             case Usage():
                 self.usage = piece
+
+    @property
+    def text(self) -> str:
+        """All that the model wrote, its calls too."""
+        return self.draft.text + "".join(call.alias + call.arguments for call in self.asked)
+
+    def _add(self, call: Asked) -> None:
+        """Nobody stores ten thousand calls, or one without an end. Raises Reached."""
+        self.asked.append(call)
+        self._chars_of_calls += limits.CALL_CHARS + len(call.alias) + len(call.arguments)
+        if len(self.draft.text) + self._chars_of_calls > limits.ANSWER_CHARS:
+            raise Reached("limit_answer", limits.ANSWER_CHARS)
 
 
 def listen(listener: Listener, ask: Ask, heard: Heard, watch: Watch) -> None:

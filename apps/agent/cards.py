@@ -21,6 +21,7 @@ from apps.agent.results import Result
 from apps.agent.shapes import CardShape
 from apps.api import availability, confirmations, executor, problems
 from apps.api.call import Answer, Outcome, Refusal
+from apps.api.handlers import Declared
 from apps.api.problems import Problem
 
 State = Card.State
@@ -94,7 +95,11 @@ def reject(
             _settle(card, who)
             raise _bare(outcome.problem)
         card_rows.record(card, State.REJECTED, "rejected", who)
-    return Decided(confirmation=_again(card))
+    shape = _again(card)
+    # To say no needs no right to the tool; to see what was proposed does (CH-4).
+    return Decided(
+        confirmation=shape if card.tool in _visible(allowed) else {**shape, "arguments": None, "preview": None}
+    )
 
 
 def settle(card: Card) -> bool:
@@ -181,7 +186,7 @@ def _shape(card: Card, states: Mapping[UUID, str] | None = None) -> CardShape:
 
 def _bare(problem: Problem) -> Problem:
     """The gate's refusal without what a tool may have written into it (CH-4)."""
-    is_core = problem.code in problems.CORE and problem.code != "validation_failed"
-    reason = {name: problem.context[name] for name in ("reason",) if name in problem.context}
-    detail = problem.detail if is_core else f"{problem.kind.title}."
+    is_tools = isinstance(problem, Declared) or problem.code not in problems.CORE or problem.code == "validation_failed"
+    reason = {} if is_tools or "reason" not in problem.context else {"reason": problem.context["reason"]}
+    detail = f"{problem.kind.title}." if is_tools else problem.detail
     return Problem(problem.code, detail, kind=problem.kind, retry=problem.retry, headers=problem.headers, **reason)

@@ -1,11 +1,11 @@
 """The journal of calls of models (TU-7): one row for each request to a provider, however it ended, and what a person spent."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from django.db.models import F, Sum
+from django.db.models import Sum
 from django.utils import timezone
 
 from apps.agent import prices
@@ -16,7 +16,8 @@ STOPPED = "stopped"
 
 # Of a text that nobody counted; fewer than in most languages, so that the estimate is not too low.
 CHARS_A_TOKEN = 3
-_MOST = 2_147_483_647
+# What a column holds, whatever a provider says.
+MOST_TOKENS, MOST_COST = 2_147_483_647, Decimal("999999.999999")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,8 @@ def note(
     `code`: empty for a whole answer, a Failure's, or STOPPED. Without a counted `usage` the tokens are estimated from what was `asked`,
     unless the provider did not begin to answer.
     """
-    counted = _counted(usage, asked, code)
+    counted = _bounded(_counted(usage, asked, code))
+    cost = prices.cost(chosen, counted)
     return ModelCall.objects.create(
         user_id=where.person_id,
         turn_id=where.turn,
@@ -67,12 +69,12 @@ def note(
         provider=chosen.model.provider,
         model=chosen.model.model,
         code=code,
-        input_tokens=min(counted.input_tokens, _MOST),
-        output_tokens=min(counted.output_tokens, _MOST),
-        cache_read_tokens=min(counted.cache_read_tokens, _MOST),
-        cache_write_tokens=min(counted.cache_write_tokens, _MOST),
+        input_tokens=counted.input_tokens,
+        output_tokens=counted.output_tokens,
+        cache_read_tokens=counted.cache_read_tokens,
+        cache_write_tokens=counted.cache_write_tokens,
         is_estimate=not counted.is_counted,
-        cost=prices.cost(chosen, counted),
+        cost=None if cost is None else min(cost, MOST_COST),
         started_at=started_at,
         ended_at=timezone.now(),
     )
@@ -94,6 +96,21 @@ NOT_SENT = frozenset(
 )
 
 
+def _bounded(usage: Usage) -> Usage:
+    """A request must not go unjournalled because its provider counted oddly."""
+    return replace(
+        usage,
+        input_tokens=_whole(usage.input_tokens),
+        output_tokens=_whole(usage.output_tokens),
+        cache_read_tokens=_whole(usage.cache_read_tokens),
+        cache_write_tokens=_whole(usage.cache_write_tokens),
+    )
+
+
+def _whole(tokens: int) -> int:
+    return max(0, min(tokens, MOST_TOKENS))
+
+
 def _counted(usage: Usage | None, asked: Asked | None, code: str) -> Usage:
     if usage is not None and usage.is_counted:
         return usage
@@ -112,8 +129,9 @@ class Spent:
 def spent_since(person_id: str, since: datetime) -> Spent:
     """By all requests of the person that began since then. A request without a known price costs nothing here: its tokens count."""
     calls = ModelCall.objects.filter(user_id=person_id, started_at__gte=since)
-    found = calls.aggregate(tokens=Sum(F("input_tokens") + F("output_tokens")), cost=Sum("cost"))
-    return Spent(tokens=found["tokens"] or 0, cost=found["cost"] or Decimal(0))
+    # Two sums: of two counts that fill their columns the database itself makes none.
+    found = calls.aggregate(input=Sum("input_tokens"), output=Sum("output_tokens"), cost=Sum("cost"))
+    return Spent(tokens=(found["input"] or 0) + (found["output"] or 0), cost=found["cost"] or Decimal(0))
 
 
 def _length(line: Line) -> int:

@@ -18,6 +18,8 @@ from apps.agent.options import Options
 
 # However much a provider sends: a table's row and a page stay usable.
 ANSWER_CHARS = 200_000
+# What a call counts beside its words: it has a result, and a line of its own.
+CALL_CHARS = 200
 
 
 class Reached(Exception):

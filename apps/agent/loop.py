@@ -178,12 +178,12 @@ class _Run:
         """What the request took. The journal counts it whoever has the turn now: the provider was asked."""
         number, rounds = self.attempt.number, self.turn.rounds
         where = journal.Where(person_id=str(self.person), turn=self.turn.pk, attempt=number, round=rounds)
-        asked = journal.Asked(ask=ask, text=heard.draft.text)
+        asked = journal.Asked(ask=ask, text=heard.text)
         row = journal.note(chosen, where, started_at=began, usage=heard.usage, asked=asked, code=code)
         tokens, cost = row.input_tokens + row.output_tokens, row.cost or 0
-        self.turn.tokens += tokens
-        self.turn.cost += cost
-        turn_state.current(self.attempt).update(tokens=F("tokens") + tokens, cost=F("cost") + cost)
+        self.turn.tokens = min(self.turn.tokens + tokens, journal.MOST_TOKENS)
+        self.turn.cost = min(self.turn.cost + cost, journal.MOST_COST)
+        turn_state.current(self.attempt).update(tokens=self.turn.tokens, cost=self.turn.cost)
 
     def _tools(self) -> list[ToolOffer]:
         found = executor.visible_for(self.ref, "admin", impersonated=False, allow="all")

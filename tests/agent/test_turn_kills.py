@@ -29,7 +29,7 @@ from tests.api.probe import CHANGE
 
 pytestmark = pytest.mark.alone
 
-LEASE = 2
+LEASE = 4
 
 Start = Callable[..., "subprocess.Popen[str]"]
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, F, Model, Q, QuerySet, Sum
+from django.db.models import Count, Model, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
@@ -102,8 +102,10 @@ def _sums(calls: QuerySet[ModelCall]) -> dict[str, Any]:
         estimated=Count("pk", filter=Q(is_estimate=True)),
         input=Sum("input_tokens"),
         output=Sum("output_tokens"),
-        cached=Sum(F("cache_read_tokens") + F("cache_write_tokens")),
+        cache_read=Sum("cache_read_tokens"),
+        cache_write=Sum("cache_write_tokens"),
         unpriced=Count("pk", filter=Q(cost=None)),
         cost=Sum("cost"),
     )
-    return {name: value or (Decimal(0) if name == "cost" else 0) for name, value in found.items()}
+    sums = {name: value or (Decimal(0) if name == "cost" else 0) for name, value in found.items()}
+    return {**sums, "cached": sums["cache_read"] + sums["cache_write"]}
