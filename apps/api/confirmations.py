@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from apps.api import callers, handlers, ratelimit
+from apps.api import callers, faults, handlers, ratelimit
 from apps.api.call import Answer, Call
 from apps.api.key_text import ALPHABET
 from apps.api.models import Confirmation
@@ -128,6 +128,7 @@ def waiting(call: Call, tool: Tool) -> Confirmation:
 
 def reject(call: Call) -> Confirmation:
     """The caller's no to a held call of theirs, in the transaction that is open. Raises Problem with DG-3's reasons."""
+    faults.wait_at_most()  # a run may have spent it and not be over
     row = _own(callers.of(call), call.asked_uuid)
     _must_wait(row)
     _end(row, State.REJECTED)

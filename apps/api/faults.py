@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from apps.api.problems import Problem
 
@@ -43,6 +43,13 @@ def problem_of(error: BaseException) -> Problem | None:
     if is_gone(error):
         return unavailable()
     return None
+
+
+def wait_at_most() -> None:
+    """In the transaction that is open: a lock that is not there by then is a conflict, and nobody's thread is held for ever."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT}'")
 
 
 def conflict(reason: str) -> Problem:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from uuid import UUID, uuid4
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from apps.api import approval_state, callers, faults, lifesigns
@@ -69,7 +69,7 @@ def claim(call: Call, tool: Tool, key: str | None) -> Claim | Outcome:
     )
     for _ in range(_ROUNDS):
         with transaction.atomic(durable=True):
-            _wait_at_most()
+            faults.wait_at_most()  # a twin may hold the record while it finishes
             found = _claim(wanted, keep_seconds=_keep_seconds(call), replayable=key is not None)
         if isinstance(found, Problem):
             raise found
@@ -270,10 +270,3 @@ def is_dead(record: IdempotencyRecord) -> bool:
 def _keep_seconds(call: Call) -> int:
     hours: int = call.switches.idempotency_retention if call.switches else 72
     return hours * 3600
-
-
-def _wait_at_most() -> None:
-    """A twin may hold the record while it finishes."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{faults.LOCK_WAIT}'")

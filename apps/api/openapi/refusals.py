@@ -32,8 +32,8 @@ _OF_A_CALL = (
     "validation_failed",
     "too_many_items",
 )
-# The REST face of an approval reads no body, and its path is all the input there is.
-_OF_A_PATH = ("not_found", "conflict")
+# The REST face of an approval reads no body: its path is all the input there is, but a key may stand in the header Idempotency-Key.
+_OF_A_PATH = ("credential_in_body", "not_found", "conflict")
 _OF_A_WRITE = (
     "idempotency_in_progress",
     "idempotency_outcome_unknown",

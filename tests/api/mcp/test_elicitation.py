@@ -4,10 +4,12 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.utils import timezone
 
 from apps.activity.models import Entry
+from apps.api import faults
 from apps.api.models import Confirmation
 from tests.api import factories, probe
 from tests.api.factories import Machine
@@ -265,6 +267,20 @@ def test_every_reply_is_paid(client: Client) -> None:
     assert left(reply(client, state, {"confirm": {"action": "cancel"}})) == before - 1
     assert left(reply(client, state, None)) == before - 3
     assert left(reply(client, state)) == before - 4
+
+
+def test_a_no_waits_for_a_run_as_long_as_any_lock_is_waited_for(
+    client: Client, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "LOCK_WAIT", "50ms")
+    state = ask(client)["requestState"]
+    no = {"confirm": {"action": "decline"}}
+    with psycopg.connect(postgres_url) as run:  # which has spent the row and has not committed yet
+        run.execute("SET lock_timeout = '20s'")
+        run.execute("UPDATE api_confirmation SET state = 'used'")
+        assert reason(reply(client, state, no)) == "busy"
+        run.rollback()
+    assert result_of(reply(client, state, no))["structuredContent"]["status"] == "rejected"
 
 
 @pytest.mark.alone
