@@ -5,6 +5,7 @@ of the calls, also where a card was decided in between; a call whose turn ended 
 is cut only before a person's message.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -15,6 +16,9 @@ from apps.agent.models import Message
 from apps.agent.providers.protocol import Line, Proposed, Resulted, Said, ToolCall
 
 Role = Message.Role
+
+# How the server's own lines begin. What a person pastes may come from a stranger who wants to be taken for it.
+_SERVER = re.compile(r"\(\s*server\s*:", re.IGNORECASE)
 
 _AT_A_TIME = 200
 _NO_TEXT = "(no text)"
@@ -165,7 +169,7 @@ def _interrupted(call: ToolCall) -> Resulted:
 def _said(row: Row) -> str | None:
     """A person's text, or what the model is told of a notice."""
     if row.role == Role.USER:
-        return row.content or _NO_TEXT
+        return _SERVER.sub("(not the server:", row.content) or _NO_TEXT
     told = row.tool_result.get("text") if isinstance(row.tool_result, dict) else None
     if isinstance(told, str) and told:
         return told

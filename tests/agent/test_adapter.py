@@ -115,8 +115,18 @@ def test_the_schema_of_a_tool_is_sent_as_it_is(name: str) -> None:
             Resulted(call_id="a", name="x", text="{}"),
             Said(text="Two"),
         ),
+        *(
+            (
+                Said(text="One"),
+                Proposed(calls=(ToolCall(id="a", name="x", arguments=arguments),)),
+                Resulted(call_id="a", name="x", text="{}"),
+            )
+            for arguments in (
+                '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}', '{"a": "\\ud800"}', '{"a": ' + "[" * 500 + "]" * 500 + "}",
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_odd_but_well_formed_histories_are_taken(name: str, history: Any) -> None:
     with WIRES[name]([Say("Yes."), Finish()]) as wire:
         answer(connection_to(wire), ask(*history))

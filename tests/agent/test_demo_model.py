@@ -112,6 +112,11 @@ def calls(reply: model.Reply) -> list[tuple[str, Any]]:
         ),
         ("/catalogue_delete_products skus=LMP-0001,LMP-0002", "delete_products", {"skus": ["LMP-0001", "LMP-0002"]}),
         ("/catalogue_list_products in_stock=no", "list_products", {"in_stock": False}),
+        (
+            '/catalogue_update_prices changes=[{"sku": "LMP-0002", "price": "19.90"}] reason="two words"',
+            "update_prices",
+            {"changes": [{"sku": "LMP-0002", "price": "19.90"}], "reason": "two words"},
+        ),
     ],
 )
 def test_a_sentence_or_a_command_calls_the_tool_of_the_shop(text: str, tool: str, arguments: Any) -> None:
@@ -262,7 +267,8 @@ def test_whoever_may_do_nothing_is_told_so() -> None:
         ("/library_create_reader name=x dry_run=true", "has no field `dry_run`"),
         ("/library_create_reader name=x age=old", "must be of the type integer"),
         ('/library_get_book isbn="x', "not closed"),
-        ("/library_set_fees books=[1", "must be of the type array"),
+        ("/library_set_fees books=[1", "`books` must be JSON that is closed"),
+        ("/library_set_fees books=1,x", "must be of the type array"),
     ],
 )
 def test_a_command_that_is_wrong_says_what_is_wrong_and_calls_nothing(text: str, fault: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,9 @@ from apps.agent.providers.protocol import ToolOffer
 
 # Nobody types these: the conversation itself previews and confirms.
 CONTROL = frozenset({"dry_run", "confirm_token", "idempotency_key"})
+
+_JSON_VALUE = re.compile(r"[\w.]+=[\[{]")
+_WORD = re.compile(r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'])+(?=\s|$)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +82,34 @@ def value(text: str, rule: Mapping[str, Any]) -> Any:
 
 
 def _words(text: str) -> list[str]:
+    """Parted at blanks, but not within quotation marks, nor within a value that is JSON: `changes=[{"sku": "LMP-0002"}]`."""
+    found: list[str] = []
+    rest = text.strip()
+    while rest:
+        named = _JSON_VALUE.match(rest)
+        if named is not None:
+            end = _end_of_json(rest, named.end() - 1)
+            found.append(rest[:end])
+        else:
+            word = _WORD.match(rest)
+            if word is None:
+                raise NotUnderstood("A quotation mark is not closed.")
+            end = word.end()
+            found.append(_bare(word.group()))
+        rest = rest[end:].lstrip()
+    return found
+
+
+def _end_of_json(text: str, start: int) -> int:
     try:
-        return shlex.split(text)
+        return json.JSONDecoder().raw_decode(text, start)[1]
     except ValueError:
-        raise NotUnderstood("A quotation mark is not closed.") from None
+        raise NotUnderstood(f"`{_plain(text[: start - 1])}` must be JSON that is closed.") from None
+
+
+def _bare(word: str) -> str:
+    """Without its quotation marks."""
+    return re.sub(r"\"([^\"]*)\"|'([^']*)'", lambda part: part.group(1) or part.group(2) or "", word)
 
 
 def _arguments(words: Sequence[str], tool: ToolOffer) -> dict[str, Any]:

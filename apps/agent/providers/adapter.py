@@ -131,6 +131,8 @@ def _arguments(text: str) -> str:
     """A JSON object, since servers take nothing else back: what the model sent may be none."""
     try:
         value = json.loads(text)
+        # Python reads NaN and 1e999, and JSON has neither: one of them would keep every later turn of the chat from being sent.
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         value = None
     return text if isinstance(value, dict) else json.dumps({"not_an_object": text})
