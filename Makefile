@@ -38,12 +38,12 @@ EXPORT := $(PRODUCTION) DATABASE_URL=sqlite:///$(CURDIR)/$(NPM)/lint.sqlite3 EMB
 run: $(VENV)/base.stamp
 	@exec env $(DEBUG_MODE) $(BIN)/python -m config.serve --host $(HOST) --port $(PORT)
 
-# pytest's own summary line is the last one.
+# In small shares, so that no worker is left with all the slow ones. pytest's own summary line is the last one.
 test: $(VENV)/test.stamp var/schemathesis/stamp services
 	@rm -f .coverage .coverage.*
-	$(PYTEST) -n $(JOBS) -m "not alone" --cov --cov-report=
+	$(PYTEST) -n $(JOBS) --maxschedchunk 8 -m "not alone" --cov --cov-report=
 	$(PYTEST) -m alone --cov --cov-append --cov-report=
-	TEST_DATABASE=sqlite $(PYTEST) -n $(JOBS) -m sqlite --cov --cov-append --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
+	TEST_DATABASE=sqlite $(PYTEST) -n $(JOBS) --maxschedchunk 8 -m sqlite --cov --cov-append --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check --quiet .

@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import LiveSession
+from apps.agent import options
 from apps.api import Module, registry, switches
 from apps.api.admin import settings_words
 from apps.api.models import Setting
@@ -241,7 +242,7 @@ def test_there_is_no_other_page_of_the_settings(operator: Client) -> None:
 def test_the_reference_lists_every_setting_as_the_page_names_it() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md").read_text()
     rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `") and line[3].islower()}
-    assert set(rows) == set(switches.RULES)
+    assert set(rows) == set(switches.RULES) | set(options.RULES)
     assert all(str(words.label) in rows[name] for name, words in settings_words.WORDS.items())
     assert all(
         settings_words.value(name, rule.default) in rows[name] for name, rule in switches.RULES.items() if rule.bounds
