@@ -35,7 +35,7 @@ from tests.agent.well_formed import faults
 from tests.api import factories
 from tests.api.probe import CHANGE
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.alone]
+pytestmark = pytest.mark.sqlite
 
 FRAME = {"type", "conversation", "message", "turn", "confirmation", "version"}
 

@@ -18,8 +18,6 @@ from tests.agent.wire.server import Wire
 from tests.api.held import wait_until
 from tests.services import Program, Tasks
 
-pytestmark = pytest.mark.alone
-
 NETWORKS = {"MODEL_NETWORKS": "127.0.0.0/8"}
 
 

@@ -23,7 +23,7 @@ from tests.agent.wire.server import Wire
 from tests.api import factories
 from tests.api.probe import CHANGE
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.alone]
+pytestmark = pytest.mark.sqlite
 
 BOTH = pytest.mark.parametrize("kind", [OpenAI, Anthropic])
 
