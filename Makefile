@@ -38,7 +38,7 @@ EXPORT := $(PRODUCTION) DATABASE_URL=sqlite:///$(CURDIR)/$(NPM)/lint.sqlite3 EMB
 run: $(VENV)/base.stamp
 	@exec env $(DEBUG_MODE) $(BIN)/python -m config.serve --host $(HOST) --port $(PORT)
 
-# In small shares, so that no worker is left with all the slow ones. pytest's own summary line is the last one.
+# In shares of eight at most: a worker that was sent many slow tests at once keeps the run waiting. pytest's own summary line is the last one.
 test: $(VENV)/test.stamp var/schemathesis/stamp services
 	@rm -f .coverage .coverage.*
 	$(PYTEST) -n $(JOBS) --maxschedchunk 8 -m "not alone" --cov --cov-report=

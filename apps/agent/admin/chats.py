@@ -3,17 +3,17 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from apps.activity.admin import BoundedPaginator
+from apps.activity.admin import ReadOnlyAdmin
 from apps.agent import access
 from apps.agent.models import Conversation
 
 
 @admin.register(Conversation)
-class ConversationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ConversationAdmin(ReadOnlyAdmin):
     """Read-only. A field that is added to the row shows up here only if somebody names it."""
 
     list_display = ("uuid", "user", "status", "message_count", "created_at", "last_message_at", "deleted_at")
@@ -26,25 +26,9 @@ class ConversationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
     search_fields = ("=user__email",)
     search_help_text = _("A whole address of a person, or the whole id of a chat.")
     ordering = ("-created_at", "uuid")
-    list_per_page = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    paginator = BoundedPaginator
 
     class Media:
         css = {"all": ("css/api-admin.css",)}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never: a person begins their chats."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Never."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Never: its person deletes it, and time purges it."""
-        return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         """Without the title: it does not even leave the database."""

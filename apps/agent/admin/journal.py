@@ -4,11 +4,11 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, Model, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
-from apps.activity.admin import BoundedPaginator
+from apps.activity.admin import ReadOnlyAdmin
 from apps.agent.models import ModelCall
 
 
@@ -34,7 +34,7 @@ class OutcomeFilter(admin.SimpleListFilter):
 
 
 @admin.register(ModelCall)
-class ModelCallAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ModelCallAdmin(ReadOnlyAdmin):
     """What was said is in no row, so it is on no page."""
 
     list_display = ("started_at", "person", "model", "outcome", "tokens", "shown_cost", "seconds")
@@ -43,26 +43,10 @@ class ModelCallAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
     search_fields = ("=model", "=user__email")
     search_help_text = _("A whole address of a person, or the whole name of a model.")
     ordering = ("-started_at", "pk")
-    list_per_page = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    paginator = BoundedPaginator
     date_hierarchy = None
 
     class Media:
         css = {"all": ("css/api-admin.css",)}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never: a worker writes them."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Never."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Never: the sums would not be true any more."""
-        return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)

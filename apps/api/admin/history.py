@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import formats, timezone
@@ -17,7 +17,7 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.activity.admin import BoundedPaginator
+from apps.activity.admin import ReadOnlyAdmin
 from apps.api import key_text, registry
 from apps.api.models import ApiKey
 
@@ -37,30 +37,14 @@ class ToolFilter(admin.SimpleListFilter):
         return queryset.filter(tool=self.value()) if self.value() else queryset
 
 
-class HistoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class HistoryAdmin(ReadOnlyAdmin):
     """Rows with a caller, a tool, a request and a beginning. What hides a value (a code, a hash, an answer) is in no field of it."""
 
     ordering = ("-created_at", "pk")
     search_fields = ("request_id",)  # makes the box appear; get_search_results decides
-    list_per_page = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    paginator = BoundedPaginator
 
     class Media:
         css = {"all": ("css/api-admin.css",)}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Never."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Never: what is past its time is swept."""
-        return False
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
