@@ -164,6 +164,12 @@ API_CURRENCY = "EUR"
 API_REQUEST_CONTEXT = ""
 # The assistant (apps/agent): the function that chooses the model of a turn.
 AGENT_MODEL = "apps.agent.endpoints.configured"
+# What an empty chat proposes to ask.
+AGENT_SUGGESTIONS = (
+    "Which lamps are out of stock?",
+    "Raise the price of LMP-0002 by 5 %",
+    "/catalogue.list_products query=lamp",
+)
 # Where a model may answer beside the public addresses, by http too.
 MODEL_NETWORKS = env.networks("MODEL_NETWORKS")
 # Who runs what was approved: Celery's workers where there is a broker, else a few threads of the process where it was approved.

@@ -9,6 +9,7 @@ urlpatterns = [
     # First, since they are called most.
     path("", include("apps.api.urls")),
     path("api/agent/", include("apps.agent.rest.urls")),
+    path("chat/", include("apps.agent.pages.urls")),
     path("", home.home, name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -45,10 +45,9 @@ def list_confirmations(ref: object, conversation_uuid: object, *, impersonated: 
     """The chat's cards, oldest first, at most the 200 newest; those of tools that the session may not call now are left out (CH-4)."""
     allowed = access.authorize(ref, impersonated=impersonated)
     chat = access.own_chat(allowed, conversation_uuid)
-    visible = _visible(allowed)
-    rows = Card.objects.filter(conversation=chat, tool__in=visible).order_by("-created_at", "-pk")[:MOST_LISTED]
+    rows = Card.objects.filter(conversation=chat, tool__in=visible(allowed)).order_by("-created_at", "-pk")[:MOST_LISTED]
     states = card_rows.gate_states(rows)
-    return [_shape(card, states) for card in reversed(rows)]
+    return [shape(card, states) for card in reversed(rows)]
 
 
 def confirm(
@@ -98,7 +97,7 @@ def reject(
     shape = _again(card)
     # To say no needs no right to the tool; to see what was proposed does (CH-4).
     return Decided(
-        confirmation=shape if card.tool in _visible(allowed) else {**shape, "arguments": None, "preview": None}
+        confirmation=shape if card.tool in visible(allowed) else {**shape, "arguments": None, "preview": None}
     )
 
 
@@ -147,7 +146,7 @@ def _settle(card: Card, who: Who) -> bool:
 
 def _successor(card: Card) -> CardShape | None:
     new = Card.objects.filter(replaces=card).first()
-    return None if new is None else _shape(new)
+    return None if new is None else shape(new)
 
 
 # --- What a client gets -----------------------------------------------------------------------------------------------
@@ -168,16 +167,16 @@ def _who(ref: SessionRef, allowed: Access, context: Mapping[str, Any] | None) ->
     return Who(session=ref.session_uuid, context=context or {}, result_chars=chars)
 
 
-def _visible(allowed: Access) -> list[str]:
+def visible(allowed: Access) -> list[str]:
     found = availability.tool_availability(allowed.scope, now=allowed.switches)
     return [tool.name for tool in found if tool.status == "available"]
 
 
 def _again(card: Card) -> CardShape:
-    return _shape(Card.objects.get(pk=card.pk))
+    return shape(Card.objects.get(pk=card.pk))
 
 
-def _shape(card: Card, states: Mapping[UUID, str] | None = None) -> CardShape:
+def shape(card: Card, states: Mapping[UUID, str] | None = None) -> CardShape:
     """With the true state of this moment, whatever no sweep has written yet (TU-3). `states`: the gate's, for a list."""
     known = card_rows.gate_states([card]) if states is None else states
     state = card.state if card.state != State.WAITING else known.get(card.pk, State.EXPIRED)

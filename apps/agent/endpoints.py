@@ -33,6 +33,12 @@ def configured(person_id: str) -> Chosen:
     return _without_endpoint() if row is None else of(row)
 
 
+def is_demo() -> bool:
+    """Whether the demo model answers, which the chat's page says."""
+    by_default = getattr(settings, "AGENT_MODEL", DEFAULT) == DEFAULT
+    return by_default and not ModelEndpoint.objects.filter(is_default=True, is_enabled=True).exists()
+
+
 def of(row: ModelEndpoint) -> Chosen:
     """The model behind this row. Raises Failure."""
     # The makers' libraries take seconds and a hundred megabytes: in a worker, at its first turn, and nowhere else (SP-5).

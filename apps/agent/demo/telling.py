@@ -8,7 +8,7 @@ from typing import Any
 from apps.agent.demo import commands
 from apps.agent.providers.protocol import ToolOffer
 
-_MOST_ROWS, _MOST_COLUMNS, _MOST_TOOLS = 10, 5, 12
+_MOST_ROWS, _MOST_COLUMNS, _MOST_TOOLS = 10, 6, 12
 _LONG = 60
 
 # How `history` and `cards` begin what is the server's word.
