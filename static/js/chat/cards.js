@@ -1,6 +1,6 @@
 // The cards of proposed changes: a countdown, and the person's word, which counts once.
 
-import { call, chat, root, texts } from "./page.js";
+import { call, chat, now, root, texts } from "./page.js";
 import * as thread from "./thread.js";
 
 root.addEventListener("click", (event) => {
@@ -37,13 +37,13 @@ function fail(card, text) {
 
 function count() {
   for (const time of root.querySelectorAll("[data-until]")) {
-    const left = Math.floor(Number(time.dataset.until) - Date.now() / 1000);
+    const left = Math.ceil(Number(time.dataset.until) - now());
     const clock = left > 0 ? `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}` : "0:00";
     if (time.textContent !== clock) {
       time.textContent = clock;
     }
     time.closest("[data-card]").classList.toggle("hurry", left < 60);
-    if (left < 0 && left > -3) {
+    if (left < 0 && left > -4) {
       thread.again(time.closest("[data-message]").dataset.message);
     }
   }

@@ -15,6 +15,7 @@ const PREFIX = "tollhouse.draft.";
 
 let sending = null;
 let tools = null;
+let opened = "";
 let onSent = () => {};
 
 /** `sent` is called after a text was stored, with whether the chat is a new one. */
@@ -38,7 +39,8 @@ async function send() {
   fail("");
   try {
     const isNew = !chat.uuid;
-    const opened = isNew ? (await call("POST", "conversations", {})).uuid : chat.uuid;
+    // A new chat whose first text was refused is used for the next one.
+    opened = chat.uuid || opened || (await call("POST", "conversations", {})).uuid;
     await call("POST", `conversations/${opened}/messages`, sending);
     forget();
     chat.uuid = opened;
@@ -56,6 +58,7 @@ function pending(content) {
   if (last.content !== content) {
     last = { content, uuid: newUUID() };
   }
+  keep();
   return last.uuid;
 }
 
@@ -125,9 +128,11 @@ export function propose(text) {
 
 const key = () => PREFIX + (chat.uuid || "new");
 
+// With the uuid under which it was sent, if it was: after a reload it is still the same message.
 function keep() {
+  const draft = { content: field.value, uuid: field.value === last.content ? last.uuid : "" };
   try {
-    localStorage.setItem(key(), field.value);
+    localStorage.setItem(key(), JSON.stringify(draft));
   } catch {
     // A browser that keeps nothing: then nothing is kept.
   }
@@ -135,9 +140,11 @@ function keep() {
 
 function restore() {
   try {
-    field.value = field.value || localStorage.getItem(key()) || "";
+    const { content = "", uuid = "" } = JSON.parse(localStorage.getItem(key()) ?? "{}");
+    field.value = field.value || content;
+    last = uuid && field.value === content ? { content, uuid } : last;
   } catch {
-    // The same.
+    // The same, or what is kept there is not ours.
   }
 }
 

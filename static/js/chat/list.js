@@ -2,6 +2,7 @@
 
 import { Idiomorph } from "../../vendor/idiomorph/idiomorph.esm.js";
 import { base, call, chat, fragment, root, texts, warn } from "./page.js";
+import * as thread from "./thread.js";
 
 const search = document.getElementById("search");
 const toast = root.querySelector("[data-toast]");
@@ -82,18 +83,26 @@ async function putAway(uuid, action, text, back) {
     location.assign(`${base}?deleted=${uuid}`);
   } else {
     offerBack(text, uuid, back);
+    thread.catchUp();
   }
 }
 
 function offerBack(text, uuid, back) {
-  show(text, () => change(() => call("POST", `conversations/${uuid}/${back}`, {})));
+  show(text, async () => {
+    await change(() => call("POST", `conversations/${uuid}/${back}`, {}));
+    thread.catchUp();
+  });
 }
 
 // The page of the chat that was deleted a moment ago led here.
 const deleted = new URL(location.href).searchParams.get("deleted");
 if (/^[0-9a-f-]{36}$/.test(deleted ?? "")) {
   history.replaceState(null, "", base);
-  offerBack(texts.deleted, deleted, "restore");
+  show(texts.deleted, async () => {
+    if (await change(() => call("POST", `conversations/${deleted}/restore`, {}))) {
+      location.assign(`${base}${deleted}/`);
+    }
+  });
 }
 
 function show(text, undo) {
@@ -105,7 +114,20 @@ function show(text, undo) {
     toast.hidden = true;
     undo();
   };
+  leaveSoon();
+}
+
+function leaveSoon() {
+  clearTimeout(toastTimer);
   toastTimer = setTimeout(() => (toast.hidden = true), 1000 * TOAST_SECONDS);
+}
+
+// Nobody is hurried who is on the way to the button.
+for (const name of ["pointerenter", "focusin"]) {
+  toast.addEventListener(name, () => clearTimeout(toastTimer));
+}
+for (const name of ["pointerleave", "focusout"]) {
+  toast.addEventListener(name, leaveSoon);
 }
 
 // --- Renaming ---------------------------------------------------------------------------------------------------------
@@ -127,10 +149,10 @@ dialog.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const error = dialog.querySelector("[data-rename-error]");
   try {
-    const changed = await call("PATCH", `conversations/${renamed}`, { title: dialog.querySelector("input").value });
+    await call("PATCH", `conversations/${renamed}`, { title: dialog.querySelector("input").value });
     dialog.close();
     if (renamed === chat.uuid) {
-      document.getElementById("title").textContent = changed.title;
+      thread.catchUp();
     }
     refresh();
   } catch (problem) {
@@ -160,6 +182,21 @@ root.addEventListener("keydown", (event) => {
     }
   }
 });
+// The list scrolls, so a menu of its last rows would be cut: it stands in the window instead.
+root.addEventListener(
+  "toggle",
+  (event) => {
+    const menu = event.target;
+    if (menu.matches("[data-menu][open]")) {
+      const { bottom, top, right } = menu.getBoundingClientRect();
+      const items = menu.querySelector(".menu-items");
+      const fits = bottom + items.offsetHeight < innerHeight;
+      items.style.setProperty("inset-block-start", `${fits ? bottom : Math.max(0, top - items.offsetHeight)}px`);
+      items.style.setProperty("inset-inline-start", `${Math.max(0, right - items.offsetWidth)}px`);
+    }
+  },
+  true,
+);
 document.addEventListener("click", (event) => {
   for (const menu of root.querySelectorAll("[data-menu][open]")) {
     if (!menu.contains(event.target)) {

@@ -150,7 +150,13 @@ addEventListener("pageshow", (event) => {
   }
 });
 addEventListener("pagehide", drop);
-addEventListener("online", wake);
+addEventListener("online", () => {
+  // Another network: the old socket leads nowhere, even if nobody has noticed yet.
+  drop();
+  failures = 0;
+  offline("");
+  wake();
+});
 addEventListener("offline", () => offline(texts.offline));
 document.addEventListener("visibilitychange", wake);
 root.addEventListener("over", () => {

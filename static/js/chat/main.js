@@ -20,7 +20,10 @@ live.start({
       listSoon();
     }
   },
-  catchUp: thread.catchUp,
+  catchUp: () => {
+    thread.catchUp();
+    listSoon();
+  },
 });
 
 composer.start({

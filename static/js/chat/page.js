@@ -14,6 +14,16 @@ const token = root.querySelector("[name=csrfmiddlewaretoken]").value;
 
 export const chat = { uuid: root.dataset.chat, isOver: false };
 
+// Seconds by which the server's clock is ahead of this one. The first guess is the page's own age, each fragment tells anew.
+let ahead = Number(root.dataset.now) - (performance.timeOrigin + navigated()) / 1000;
+
+function navigated() {
+  return performance.getEntriesByType("navigation")[0]?.responseStart ?? 0;
+}
+
+/** The server's time, in seconds since 1970. */
+export const now = () => Date.now() / 1000 + ahead;
+
 /** Shown above the messages; an empty text takes it away. */
 export function warn(text) {
   banner.hidden = !text;
@@ -81,6 +91,11 @@ export async function fragment(address) {
   } else if (!answer.ok) {
     throw new Error(String(answer.status));
   } else {
+    const told = Date.parse(answer.headers.get("Date") ?? "");
+    if (told) {
+      // Without its milliseconds, so half a second more on average.
+      ahead = (told + 500 - Date.now()) / 1000;
+    }
     return new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
   }
   return null;

@@ -160,6 +160,7 @@ function show(found) {
   } else if (wasRunning !== isRunning()) {
     tell(isRunning() ? texts.answering : texts.answered);
   }
+  document.title = `${document.getElementById("title").textContent.trim()} · ${texts.page}`;
   listeners.forEach((listener) => listener());
 }
 
@@ -179,13 +180,30 @@ function put(article) {
 }
 
 function morph(old, fresh) {
-  Idiomorph.morph(old, document.importNode(fresh, true), {
+  const taken = document.importNode(fresh, true);
+  taken.querySelectorAll("[data-card]").forEach(carryOver);
+  Idiomorph.morph(old, taken, {
     morphStyle: "outerHTML",
     callbacks: {
-      // What the reader opened stays open, and a fault that is shown stays until the card changes.
+      // What the reader opened stays open.
       beforeAttributeUpdated: (name, node) => !(name === "open" && node.matches("details")),
     },
   });
+}
+
+/** A fault that a card shows, and a decision that is on its way, stay until the card is in another state. */
+function carryOver(card) {
+  const old = document.getElementById(card.id);
+  if (old?.dataset.state !== card.dataset.state) {
+    return;
+  }
+  const [error, oldError] = [card, old].map((one) => one.querySelector("[data-card-error]"));
+  error.hidden = oldError.hidden;
+  error.textContent = oldError.textContent;
+  if (old.getAttribute("aria-busy") === "true") {
+    card.setAttribute("aria-busy", "true");
+    card.querySelectorAll("[data-decide]").forEach((button) => (button.disabled = true));
+  }
 }
 
 /** The page before the first message that is shown; the reader's place stays. */
