@@ -106,7 +106,7 @@ def sign_in(page: Page, address: str, person: Any) -> Page:
     page.get_by_label("E-mail address").fill(person.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
-    expect(field(page)).to_be_visible()
+    expect(page.locator("[data-send]")).to_be_enabled()
     return page
 
 
@@ -134,7 +134,7 @@ def settled(page: Page) -> None:
 
 def card(page: Page) -> Locator:
     """The last proposed change."""
-    return page.locator("[data-card]").last
+    return page.locator(".proposal").last
 
 
 def propose(page: Page, change: str = "raise the price of LMP-0002 by 5 %") -> Locator:

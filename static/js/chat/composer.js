@@ -22,19 +22,21 @@ let onSent = () => {};
 export function start({ sent }) {
   onSent = sent;
   restore();
+  if (field.value) {
+    keep();
+  }
   refresh();
   thread.onChange(refresh);
 }
 
 // --- Sending ----------------------------------------------------------------------------------------------------------
 
-async function send() {
-  const content = field.value;
+async function send(content) {
   if (!content.trim() || sending || chat.isOver) {
     return;
   }
   // The same text that was sent before is the same message: a second try can't store it twice.
-  sending = sending ?? { content, client_uuid: pending(content) };
+  sending = { content, client_uuid: pending(content) };
   sendButton.disabled = true;
   fail("");
   try {
@@ -44,9 +46,15 @@ async function send() {
     await call("POST", `conversations/${opened}/messages`, sending);
     forget();
     chat.uuid = opened;
-    field.value = "";
+    // What was typed meanwhile is the next text.
+    if (field.value === content) {
+      field.value = "";
+    } else if (field.value) {
+      keep();
+    }
     onSent(isNew);
   } catch (problem) {
+    field.value = field.value || content;
     fail(problem.code === "turn_running" ? texts.running : problem.status ? problem.message : texts.notSent);
   }
   sending = null;
@@ -58,7 +66,9 @@ function pending(content) {
   if (last.content !== content) {
     last = { content, uuid: newUUID() };
   }
-  keep();
+  if (field.value === content) {
+    keep();
+  }
   return last.uuid;
 }
 
@@ -83,7 +93,7 @@ function fit() {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   if (!thread.isRunning()) {
-    send();
+    send(field.value);
   }
 });
 field.addEventListener("keydown", (event) => {
@@ -97,7 +107,7 @@ field.addEventListener("keydown", (event) => {
     if (thread.isRunning()) {
       fail(texts.running);
     } else {
-      send();
+      send(field.value);
     }
   }
 });
@@ -120,8 +130,7 @@ stopButton.addEventListener("click", async () => {
 
 /** A text that the page proposes. */
 export function propose(text) {
-  field.value = text;
-  send();
+  send(text);
 }
 
 // --- Drafts -----------------------------------------------------------------------------------------------------------
@@ -149,6 +158,7 @@ function restore() {
 }
 
 function forget() {
+  last = { content: "", uuid: "" };
   try {
     localStorage.removeItem(key());
   } catch {

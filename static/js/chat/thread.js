@@ -156,7 +156,7 @@ function show(found) {
     toEnd.hidden = false;
   }
   if (thread.querySelectorAll("[data-state=waiting]").length > hadCards) {
-    tell(texts.card);
+    tell(texts.proposed);
   } else if (wasRunning !== isRunning()) {
     tell(isRunning() ? texts.answering : texts.answered);
   }
