@@ -1,96 +1,21 @@
-"""The chat in a real browser: a shop, its people, the program with a model of our own choice, and pages signed in."""
+"""The chat in a real browser, as a person drives it: who they are, what they write, and where it shows."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-from django.contrib.auth import get_user_model
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from apps.agent import access, endpoint_keys
-from apps.agent.models import ModelEndpoint
-from apps.catalogue.models import Product
-from tests.accounts.factories import make_permissions
-from tests.api import factories
-from tests.agent.wire.openai import OpenAI
-from tests.agent.wire.script import Step
-from tests.agent.wire.server import KEY
+from apps.agent import access
 from tests.browser.signing_in import PASSWORD
-from tests.catalogue.factories import make_category, make_product
-from tests.services import Program
 
 RIGHTS = (
     access.PERMISSION,
     *(f"catalogue.{verb}_product" for verb in ("view", "change", "add", "delete")),
 )
 
+# Opens the chat in a browser of its own; see the fixture `browse`.
 Open = Callable[..., Page]
-
-
-@pytest.fixture
-def lamp(transactional_db: None) -> Product:
-    """A lamp that is out of stock, in a shop whose changes the assistant may propose."""
-    factories.set_setting("api_session_write_modules", ["catalogue"])
-    return make_product(
-        sku="LMP-0002", name="Harbour desk lamp", category=make_category(slug="lamps"), price="20.00", stock=0
-    )
-
-
-@pytest.fixture
-def member(transactional_db: None) -> Any:
-    """Who may use the assistant."""
-    person = get_user_model()._default_manager.create_user("member@example.org", PASSWORD, name="Member")
-    person.user_permissions.set(make_permissions(RIGHTS))
-    return person
-
-
-@pytest.fixture
-def answering(transactional_db: None) -> Iterator[Callable[..., OpenAI]]:
-    """A provider that speaks OpenAI's wire format and plays these answers, as the default endpoint."""
-    started: list[OpenAI] = []
-
-    def start(*answers: Sequence[Step]) -> OpenAI:
-        wire = OpenAI(*answers)
-        started.append(wire)
-        wire.__enter__()
-        row = ModelEndpoint(name="Wire", provider="openai", base_url=wire.url, model="wire-1", is_default=True)
-        endpoint_keys.put(row, KEY)
-        row.save()
-        return wire
-
-    yield start
-    for wire in started:
-        wire.__exit__()
-
-
-@pytest.fixture
-def program(lamp: Product, member: Any, start_program: Callable[..., Program]) -> Program:
-    """The program as `make run` has it; providers may be on this machine."""
-    return start_program("uvicorn", DEBUG="1", MODEL_NETWORKS="127.0.0.0/8")
-
-
-@pytest.fixture
-def visited() -> list[str]:
-    """The hosts that any page asked for something."""
-    return []
-
-
-@pytest.fixture
-def browse(browser: Browser, program: Program, member: Any, said: list[str], visited: list[str]) -> Iterator[Open]:
-    """Opens the chat in a browser of its own, signed in as the member; options of Playwright by keyword."""
-    opened: list[BrowserContext] = []
-
-    def start(address: str = "/chat/", **options: Any) -> Page:
-        context = browser.new_context(
-            base_url=program.url, permissions=["clipboard-read", "clipboard-write"], **options
-        )
-        opened.append(context)
-        return sign_in(watched(context.new_page(), said, visited), address, member)
-
-    yield start
-    for context in opened:
-        context.close()
 
 
 def watched(page: Page, said: list[str], visited: list[str]) -> Page:

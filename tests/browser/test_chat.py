@@ -16,9 +16,6 @@ from tests.browser import chatting
 from tests.browser.chatting import Open, answers, card, field, say, settled
 
 pytestmark = pytest.mark.django_db(transaction=True)
-pytest_plugins: list[str] = []
-
-from tests.browser.chatting import answering, browse, lamp, member, program, visited  # noqa: E402, F401
 
 
 def test_a_person_asks_by_keyboard_and_sees_what_was_looked_up_and_the_answer(browse: Open, said: list[str]) -> None:

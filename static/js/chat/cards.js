@@ -43,7 +43,7 @@ function count() {
       time.textContent = clock;
     }
     time.closest("[data-card]").classList.toggle("hurry", left < 60);
-    if (left < 0 && left > -4) {
+    if (left <= 0 && left > -4) {
       thread.again(time.closest("[data-message]").dataset.message);
     }
   }
