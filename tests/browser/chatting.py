@@ -41,9 +41,12 @@ def field(page: Page) -> Locator:
 
 
 def say(page: Page, text: str) -> None:
-    """Write and send, by keyboard."""
+    """Write and send, by keyboard, until it stands in the chat."""
+    told = page.locator(".from-user")
+    before = told.count()
     field(page).fill(text)
     field(page).press("Enter")
+    expect(told).to_have_count(before + 1)
 
 
 def answers(page: Page) -> Locator:

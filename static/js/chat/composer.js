@@ -55,6 +55,8 @@ async function send(content) {
     onSent(isNew);
   } catch (problem) {
     field.value = field.value || content;
+    // Perhaps the chat was deleted, or a turn begun, in another tab.
+    thread.catchUp();
     fail(problem.code === "turn_running" ? texts.running : problem.status ? problem.message : texts.notSent);
   }
   sending = null;
