@@ -103,7 +103,9 @@ async function look() {
   let found = null;
   try {
     found = await fragment(address(asked, askedNew));
-    warn(root.dataset.offline ?? "");
+    if (found) {
+      warn(root.dataset.offline ?? "");
+    }
   } catch {
     asked.forEach((uuid) => wanted.add(uuid));
     wantsNew = wantsNew || askedNew;
