@@ -47,8 +47,7 @@ def _page(view: Page) -> Page:
 def _refused(request: HttpRequest, problem: Problem) -> HttpResponse:
     if problem.code == "unauthorized":
         return redirect_to_login(request.get_full_path())
-    shown = {"is_impersonated": problem.code == "impersonated", "is_gone": problem.code == "not_found"}
-    return render(request, "agent/closed.html", shown, status=problem.kind.status)
+    return render(request, "agent/closed.html", {"code": problem.code}, status=problem.kind.status)
 
 
 @_page
