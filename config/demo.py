@@ -1,4 +1,4 @@
-"""The demo (SPEC 26): a shop, three people with roles and three keys, for whoever tries the program for the first time.
+"""The demo (SPEC 26): a shop, three people with roles, three keys and two example chats, for whoever tries the program for the first time.
 
 Passwords and keys are in the report and nowhere else.
 """
@@ -19,6 +19,7 @@ from apps.activity import log
 from apps.api import keys, settings_store
 from apps.api.models import ApiKey
 from apps.catalogue import demo as shop
+from config import demo_chats
 
 ACTOR = log.Actor(kind="system", name="demo")
 
@@ -82,7 +83,14 @@ PEOPLE: dict[str, Role | None] = {
 
 def fill_when_empty() -> Report | None:
     """The demo for a database without a single person; None for any other one, which stays as it is."""
-    return None if User.objects.exists() else renew()
+    return None if User.objects.exists() else fill()
+
+
+def fill() -> Report:
+    """`renew`, and the member's example chats where there are none. Not in one transaction: a turn has its own."""
+    report = renew()
+    demo_chats.fill(report["people"]["member"]["email"])
+    return report
 
 
 @transaction.atomic

@@ -1,4 +1,4 @@
-"""`manage.py seed_demo`: the demo's people, keys and products; a second run renews passwords and keys."""
+"""`manage.py seed_demo`: the demo's people, keys, products and example chats; a second run renews passwords and keys."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from config import demo
 
 
 class Command(BaseCommand):
-    help = "Make the demo's people, keys and products, or renew its passwords and keys. Only in debug."
+    help = "Make the demo's people, keys, products and example chats, or renew its passwords and keys. Only in debug."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="print people and keys as one JSON object")
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         if not settings.DEBUG:
             raise CommandError("The demo is for debug only: set DEBUG=1.")
-        report = demo.renew()
+        report = demo.fill()
         self.stdout.write(json.dumps(report) if options["json"] else _text(report))
 
 
