@@ -78,7 +78,7 @@ def test_with_the_assistant_switched_off_the_demo_is_made_without_chats() -> Non
 
 @pytest.mark.parametrize(
     ("text", "outcomes", "cards"),
-    zip(project.AGENT_SUGGESTIONS, (["ok"], ["confirmation_required"], ["ok"]), (0, 1, 0), strict=True),
+    list(zip(project.AGENT_SUGGESTIONS, (["ok"], ["confirmation_required"], ["ok"]), (0, 1, 0), strict=True)),
 )
 def test_what_an_empty_chat_proposes_works_on_the_shop(text: str, outcomes: list[str], cards: int) -> None:
     shop.fill()

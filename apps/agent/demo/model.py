@@ -52,7 +52,7 @@ def reply(ask: Ask) -> Reply:
         return Reply(text=decided) if decided else _first(telling.own_words(text), ask.tools, number=len(ask.history))
     text = telling.own_words(text)
     tool = None if commands.is_command(text) else wording.find(text, ask.tools)
-    if tool is not None and not _was_called(since, tool):
+    if tool is not None and tool.is_write and not _was_called(since, tool):
         follow = _after_reading(text, tool, results, number=len(ask.history))
         if follow is not None:
             return follow
