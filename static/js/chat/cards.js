@@ -31,6 +31,9 @@ async function decide(button) {
 
 function fail(card, text) {
   const error = card.querySelector("[data-card-error]");
+  if (!error) {
+    return;
+  }
   error.hidden = !text;
   error.textContent = text;
 }

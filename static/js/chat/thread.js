@@ -196,7 +196,7 @@ function morph(old, fresh) {
 /** A fault that a card shows, and a decision that is on its way, stay until the card is in another state. */
 function carryOver(card) {
   const old = document.getElementById(card.id);
-  if (old?.dataset.state !== card.dataset.state) {
+  if (old?.dataset.state !== card.dataset.state || !card.querySelector("[data-card-error]")) {
     return;
   }
   const [error, oldError] = [card, old].map((one) => one.querySelector("[data-card-error]"));

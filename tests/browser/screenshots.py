@@ -1,0 +1,264 @@
+"""`make screenshots`: the chat in each of its states, on a desktop, a phone and in the dark, as docs/screenshots keeps them; with `--pages`
+also every other page that people see, into var/screenshots.
+
+The program runs as `make run` starts it, on a new database with its demo; where a model is needed, a provider of this script answers.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT, OTHERS = ROOT / "docs" / "screenshots", ROOT / "var" / "screenshots"
+
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "desktop": DESKTOP,
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+    "dark": {**DESKTOP, "color_scheme": "dark"},
+}
+ANSWER = """Three lamps stand out:
+
+| SKU | Name | Stock |
+|---|---|---:|
+| LMP-0002 | Harbour desk lamp | 0 |
+| LMP-0005 | Alder floor lamp | 12 |
+
+Shall I look at the suppliers of """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shop:
+    """The running program."""
+
+    url: str
+    people: dict[str, dict[str, str]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
+    parser.add_argument("--pages", action="store_true", help="the other pages too, into var/screenshots")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, _program(Path(folder)) as shop, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--hide-scrollbars"]
+        )
+        for name, variant in VARIANTS.items():
+            _chat(browser, shop, name, variant)
+            if options.pages:
+                _pages(browser, shop, name, variant)
+        browser.close()
+    return 0
+
+
+@contextmanager
+def _program(folder: Path) -> Iterator[Shop]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    os.environ.update(
+        DEBUG="1",
+        EMBEDDED="1",
+        DATABASE_URL=f"sqlite:///{folder / 'shop.sqlite3'}",
+        MODEL_NETWORKS="127.0.0.0/8",
+        DJANGO_SETTINGS_MODULE="config.settings",
+        DJANGO_ALLOW_ASYNC_UNSAFE="1",
+    )
+    url = f"http://127.0.0.1:{port}"
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "config.serve", "--port", str(port)], cwd=ROOT, stdout=log, stderr=log
+        )
+    try:
+        _ready(url)
+        seeded = subprocess.run(
+            [sys.executable, "manage.py", "seed_demo", "--json"], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+        import django
+
+        django.setup()
+        yield Shop(url=url, people=json.loads(seeded.stdout)["people"])
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _ready(url: str) -> None:
+    for _ in range(300):
+        try:
+            with urlopen(f"{url}/readyz", timeout=2):  # noqa: S310 - our own server
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise SystemExit("The program did not start.")
+
+
+# --- The chat ---------------------------------------------------------------------------------------------------------
+
+
+def _chat(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -> None:
+    """The seven states."""
+    from apps.agent.models import Card, ModelEndpoint
+    from apps.api.models import Confirmation
+    from tests.agent.wire.script import Finish, Gate, Refuse, Say
+    from tests.browser import chatting
+
+    context = browser.new_context(base_url=shop.url, **options)
+    page = _signed_in(context, shop, "member")
+
+    def shot(state: str) -> None:
+        page.wait_for_timeout(300)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=KEPT / f"{state}-{variant}.png")
+
+    page.goto("/chat/")
+    shot("empty")
+    chatting.say(page, "Which lamps are out of stock?")
+    chatting.settled(page)
+    card = chatting.propose(page, "Raise the price of LMP-0002 by 5 %")
+    card.scroll_into_view_if_needed()
+    shot("card-waiting")
+    card.get_by_role("button", name="Confirm").click()
+    expect(card.locator(".pill").first).to_have_text("confirmed and done")
+    chatting.settled(page)
+    card.scroll_into_view_if_needed()
+    shot("card-confirmed")
+    page.goto("/chat/")
+    card = chatting.propose(page, "Lower the price of LMP-0002 by 2 %")
+    Confirmation.objects.filter(state="waiting").update(expires_at=_past())
+    Card.objects.filter(state="waiting").update(expires_at=_past())
+    page.reload()
+    expect(card.locator(".pill").first).to_have_text("expired")
+    shot("card-expired")
+
+    gate = Gate()
+    with _endpoint([Say(ANSWER), gate, Finish()], [Refuse(401, {"error": {"message": "no"}})]):
+        page.goto("/chat/")
+        chatting.say(page, "Which lamps should I order again?")
+        expect(chatting.answers(page).last.get_by_role("cell", name="LMP-0005")).to_be_visible(timeout=20_000)
+        shot("streaming")
+        gate.opened.set()
+        chatting.settled(page)
+        page.goto("/chat/")
+        chatting.say(page, "Which lamps should I order again?")
+        expect(page.locator(".from-notice")).to_be_visible(timeout=20_000)
+        chatting.settled(page)
+        shot("failed-turn")
+    ModelEndpoint.objects.all().delete()
+    other = context.new_page()
+    other.goto("/account/sessions/")
+    other.get_by_role("button", name="Sign out").first.click()
+    expect(page.locator("[data-banner]")).to_contain_text("signed out")
+    shot("signed-out")
+    context.close()
+
+
+def _past() -> Any:
+    from django.utils import timezone
+
+    return timezone.now() - timedelta(seconds=5)
+
+
+@contextmanager
+def _endpoint(*answers: list[Any]) -> Iterator[None]:
+    """A model of our own as the default one."""
+    from apps.agent import endpoint_keys
+    from apps.agent.models import ModelEndpoint
+    from tests.agent.wire.openai import OpenAI
+    from tests.agent.wire.server import KEY
+
+    with OpenAI(*answers) as wire:
+        row = ModelEndpoint(name="Wire", provider="openai", base_url=wire.url, model="wire-1", is_default=True)
+        endpoint_keys.put(row, KEY)
+        row.save()
+        yield
+
+
+def _signed_in(context: BrowserContext, shop: Shop, role: str) -> Page:
+    page = context.new_page()
+    person = shop.people[role]
+    page.goto("/sign-in/")
+    page.get_by_label("E-mail address").fill(person["email"])
+    page.get_by_label("Password").fill(person["password"])
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "sign-in" not in url)
+    return page
+
+
+# --- The other pages --------------------------------------------------------------------------------------------------
+
+
+def _pages(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -> None:
+    OTHERS.mkdir(parents=True, exist_ok=True)
+
+    def shot(page: Page, name: str) -> None:
+        page.wait_for_timeout(300)
+        page.screenshot(path=OTHERS / f"{name}-{variant}.png")
+
+    visitor = browser.new_context(base_url=shop.url, **options)
+    page = visitor.new_page()
+    page.goto("/sign-in/")
+    shot(page, "sign-in")
+    visitor.close()
+    for role, seen in _PAGES.items():
+        context = browser.new_context(base_url=shop.url, **options)
+        page = _signed_in(context, shop, role)
+        for name, visit in seen.items():
+            visit(page)
+            shot(page, f"{role}-{name}")
+        context.close()
+
+
+def _visits(address: str) -> Callable[[Page], object]:
+    return lambda page: page.goto(address)
+
+
+def _renaming(page: Page) -> None:
+    _listing(page)
+    page.get_by_role("button", name="Rename", exact=True).first.click()
+
+
+def _listing(page: Page) -> None:
+    page.goto("/chat/")
+    if page.locator("[data-open-list]").is_visible():
+        page.locator("[data-open-list]").click()
+    page.locator("[data-menu] summary").first.click()
+
+
+def _completing(page: Page) -> None:
+    page.goto("/chat/")
+    page.get_by_label("Your message").press_sequentially("/cat", delay=30)
+    expect(page.get_by_role("option").first).to_be_visible()
+
+
+_PAGES: dict[str, dict[str, Callable[[Page], object]]] = {
+    "member": {
+        "list": _listing,
+        "rename": _renaming,
+        "completion": _completing,
+        "leave": _visits("/chat/leave/?to=https%3A%2F%2Fshop.example.org%2Flamps"),
+        "missing": _visits("/chat/00000000-0000-4000-8000-000000000000/"),
+        "sessions": _visits("/account/sessions/"),
+        "keys": _visits("/account/keys/"),
+        "password": _visits("/password/change/"),
+    },
+    "approver": {"queue": _visits("/approvals/"), "closed": _visits("/chat/")},
+    "operator": {"keys": _visits("/account/keys/"), "admin": _visits("/admin/")},
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
