@@ -7,7 +7,21 @@ docs/benchmarks.md. `--full` fills tables with millions of rows, which takes min
 import argparse
 import sys
 
-from bench import chat_pages, cpu, figures, load, machine, mcp, pieces, queries, reads, records, sockets, writes
+from bench import (
+    chat_browser,
+    chat_pages,
+    cpu,
+    figures,
+    load,
+    machine,
+    mcp,
+    pieces,
+    queries,
+    reads,
+    records,
+    sockets,
+    writes,
+)
 from bench import world as worlds
 from bench.figures import Figure
 from bench.server import THREADS, Server
@@ -22,6 +36,9 @@ def main() -> int:
     if not load.available():
         sys.stderr.write("The load generator wrk is not installed (Debian: apt-get install wrk).\n")
         return 1
+    if options.part == "page":
+        print(figures.table(chat_browser.measure()))
+        return 0
     world = worlds.build()
     size = machine.describe(world)
     rounds, found = 2 if options.quick else options.rounds, []
@@ -45,7 +62,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="two rounds instead of --rounds")
     parser.add_argument("--full", action="store_true", help=f"{MANY:,} records instead of {FEW:,}; takes minutes")
-    parser.add_argument("--part", choices=["all", "gate", "chats"], default="all", help="what to measure (all)")
+    parser.add_argument("--part", choices=["all", "gate", "chats", "page"], default="all", help="what to measure (all)")
     parser.add_argument("--rounds", type=int, default=7, help="that count, of each measurement (7)")
     return parser.parse_args()
 

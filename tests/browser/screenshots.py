@@ -5,24 +5,17 @@ The program runs as `make run` starts it, on a new database with its demo; where
 """
 
 import argparse
-import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.browser.shop import ROOT, Shop, endpoint, launch, running, signed_in
+
 KEPT, OTHERS = ROOT / "docs" / "screenshots", ROOT / "var" / "screenshots"
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
@@ -41,70 +34,18 @@ ANSWER = """Three lamps stand out:
 Shall I look at the suppliers of """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shop:
-    """The running program."""
-
-    url: str
-    people: dict[str, dict[str, str]]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
     parser.add_argument("--pages", action="store_true", help="the other pages too, into var/screenshots")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, _program(Path(folder)) as shop, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--hide-scrollbars"]
-        )
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as shop, sync_playwright() as playwright:
+        browser = launch(playwright)
         for name, variant in VARIANTS.items():
             _chat(browser, shop, name, variant)
             if options.pages:
                 _pages(browser, shop, name, variant)
         browser.close()
     return 0
-
-
-@contextmanager
-def _program(folder: Path) -> Iterator[Shop]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    os.environ.update(
-        DEBUG="1",
-        EMBEDDED="1",
-        DATABASE_URL=f"sqlite:///{folder / 'shop.sqlite3'}",
-        MODEL_NETWORKS="127.0.0.0/8",
-        DJANGO_SETTINGS_MODULE="config.settings",
-        DJANGO_ALLOW_ASYNC_UNSAFE="1",
-    )
-    url = f"http://127.0.0.1:{port}"
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "config.serve", "--port", str(port)], cwd=ROOT, stdout=log, stderr=log
-        )
-    try:
-        _ready(url)
-        seeded = subprocess.run(
-            [sys.executable, "manage.py", "seed_demo", "--json"], cwd=ROOT, check=True, capture_output=True, text=True
-        )
-        import django
-
-        django.setup()
-        yield Shop(url=url, people=json.loads(seeded.stdout)["people"])
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _ready(url: str) -> None:
-    for _ in range(300):
-        try:
-            with urlopen(f"{url}/readyz", timeout=2):  # noqa: S310 - our own server
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise SystemExit("The program did not start.")
 
 
 # --- The chat ---------------------------------------------------------------------------------------------------------
@@ -118,7 +59,7 @@ def _chat(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -
     from tests.browser import chatting
 
     context = browser.new_context(base_url=shop.url, **options)
-    page = _signed_in(context, shop, "member")
+    page = signed_in(context, shop, "member")
 
     def shot(state: str) -> None:
         page.wait_for_timeout(300)
@@ -146,7 +87,7 @@ def _chat(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -
     shot("card-expired")
 
     gate = Gate()
-    with _endpoint([Say(ANSWER), gate, Finish()], [Refuse(401, {"error": {"message": "no"}})]):
+    with endpoint([Say(ANSWER), gate, Finish()], [Refuse(401, {"error": {"message": "no"}})]):
         page.goto("/chat/")
         chatting.say(page, "Which lamps should I order again?")
         expect(chatting.answers(page).last.get_by_role("cell", name="LMP-0005")).to_be_visible(timeout=20_000)
@@ -173,32 +114,6 @@ def _past() -> Any:
     return timezone.now() - timedelta(seconds=5)
 
 
-@contextmanager
-def _endpoint(*answers: list[Any]) -> Iterator[None]:
-    """A model of our own as the default one."""
-    from apps.agent import endpoint_keys
-    from apps.agent.models import ModelEndpoint
-    from tests.agent.wire.openai import OpenAI
-    from tests.agent.wire.server import KEY
-
-    with OpenAI(*answers) as wire:
-        row = ModelEndpoint(name="Wire", provider="openai", base_url=wire.url, model="wire-1", is_default=True)
-        endpoint_keys.put(row, KEY)
-        row.save()
-        yield
-
-
-def _signed_in(context: BrowserContext, shop: Shop, role: str) -> Page:
-    page = context.new_page()
-    person = shop.people[role]
-    page.goto("/sign-in/")
-    page.get_by_label("E-mail address").fill(person["email"])
-    page.get_by_label("Password").fill(person["password"])
-    page.keyboard.press("Enter")
-    page.wait_for_url(lambda url: "sign-in" not in url)
-    return page
-
-
 # --- The other pages --------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +131,7 @@ def _pages(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) 
     visitor.close()
     for role, seen in _PAGES.items():
         context = browser.new_context(base_url=shop.url, **options)
-        page = _signed_in(context, shop, role)
+        page = signed_in(context, shop, role)
         for name, visit in seen.items():
             visit(page)
             shot(page, f"{role}-{name}")

@@ -1,0 +1,212 @@
+"""The chat in Chromium: from the event to the fragment on the page, what an update of a growing answer costs the page, and its long tasks.
+
+The program runs as `make run` starts it (one process, SQLite); the answers come from a provider of our own, a word at a time.
+"""
+
+import statistics
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import CDPSession, Page, expect, sync_playwright
+
+from bench.figures import Figure
+from tests.agent.wire.script import Finish, Gate, Say, Step
+from tests.browser import shop
+
+FEW, MANY = 10, 2_000
+WORDS, EVERY = 400, 0.12
+# What a browser calls a long task: the page does not answer for so long.
+LONG_TASK_MS = 50
+
+# Notes when the socket said something, and when the page shows it.
+WATCH = """
+window.found = {heard: new Map(), taken: [], long: []};
+const Plain = window.WebSocket;
+window.WebSocket = class extends Plain {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", (message) => {
+      const frame = JSON.parse(message.data);
+      if (frame.type === "agent_message_updated") {
+        window.found.heard.set(`m-${frame.message}/${frame.version}`, performance.now());
+      }
+    });
+  }
+};
+new PerformanceObserver((list) => window.found.long.push(...list.getEntries().map((one) => one.duration))).observe({type: "longtask"});
+new MutationObserver((changes) => {
+  for (const {target} of changes) {
+    const version = Number(target.dataset.version);
+    for (const [key, at] of window.found.heard) {
+      const [id, wanted] = key.split("/");
+      if (id === target.id && Number(wanted) <= version) {
+        window.found.taken.push(performance.now() - at);
+        window.found.heard.delete(key);
+      }
+    }
+  }
+}).observe(document, {subtree: true, attributes: true, attributeFilter: ["data-version"]});
+"""
+FETCH = """async ([address, count]) => {
+  const found = [];
+  for (let number = 0; number < count; number += 1) {
+    const began = performance.now();
+    await (await fetch(address)).text();
+    found.push(performance.now() - began);
+  }
+  return found;
+}"""
+
+
+def measure() -> list[Figure]:
+    """A short chat and a long one, the same answer in both."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        shop.running(Path(folder)) as running,
+        sync_playwright() as playwright,
+    ):
+        browser = shop.launch(playwright)
+        page = shop.signed_in(browser.new_context(base_url=running.url), running, "member")
+        page.add_init_script(WATCH)
+        few, many = (_watched(page, count) for count in (FEW, MANY))
+        browser.close()
+    return [*_latencies(few, many), *_work(few, many), *_long_tasks(many)]
+
+
+def _watched(page: Page, count: int) -> dict[str, Any]:
+    """One streamed answer in a chat of so many messages, all of them on the page."""
+    from tests.browser import chatting  # once Django is set up
+
+    chat = _make_chat(count)
+    page.goto(f"/chat/{chat}/")
+    earlier = page.locator("[data-earlier]")
+    while page.locator("[data-message]").count() < count:
+        earlier.click()
+        expect(earlier).to_be_enabled()
+    page.wait_for_timeout(2_000)
+    idle = page.evaluate("window.found.long.splice(0).length")
+    with _answer(), page.expect_response("**/messages"):
+        chatting.field(page).fill("Tell me")
+        chatting.field(page).press("Enter")
+        expect(page.locator("[data-live]")).to_be_visible(timeout=30_000)
+        cdp = page.context.new_cdp_session(page)
+        cdp.send("Performance.enable")
+        before = _metrics(cdp)
+        expect(page.locator("[data-live]")).to_have_count(0, timeout=240_000)
+        after = _metrics(cdp)
+    found = page.evaluate("({taken: window.found.taken, long: window.found.long})")
+    last = page.locator("[data-message]").last.get_attribute("data-message")
+    fetched = page.evaluate(FETCH, [f"/chat/{chat}/thread/?after={last}&also={last}", 100])
+    spent = {name: (after[name] - before[name]) * 1_000 for name in before}
+    return {**found, "idle": idle, "fetched": fetched[10:], "spent": spent, "updates": len(found["taken"])}
+
+
+def _make_chat(count: int) -> str:
+    from django.utils import timezone
+
+    from apps.accounts.models import User
+    from apps.agent.models import Conversation, Message
+
+    now, person = timezone.now(), User.objects.get(email="member@example.org")
+    chat = Conversation.objects.create(
+        user=person, title="A long chat", created_at=now, last_message_at=now, message_count=count
+    )
+    texts = (
+        "A question of the person, of ordinary length.",
+        "An **answer** with a list:\n\n- one\n- two\n\n| a |\n|---|\n| 1 |",
+    )
+    Message.objects.bulk_create(
+        Message(
+            conversation=chat,
+            number=number + 1,
+            role=("user", "assistant")[number % 2],
+            content=texts[number % 2],
+            created_at=now,
+        )
+        for number in range(count)
+    )
+    return str(chat.pk)
+
+
+@contextmanager
+def _answer() -> Iterator[None]:
+    """A model that says a word every so often."""
+    from apps.agent.models import ModelEndpoint
+
+    gates = [Gate() for _ in range(WORDS)]
+    steps: list[Step] = []
+    for number, gate in enumerate(gates):
+        steps += [Say(f"word{number} of an answer{', ' if number % 12 else '.' + chr(10) * 2}"), gate]
+    stopped = threading.Event()
+
+    def speak() -> None:
+        for gate in gates:
+            stopped.wait(EVERY)
+            gate.opened.set()
+
+    with shop.endpoint([*steps, Finish()]):
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            speaker.join()
+            ModelEndpoint.objects.all().delete()
+
+
+def _metrics(cdp: CDPSession) -> dict[str, float]:
+    found = {one["name"]: one["value"] for one in cdp.send("Performance.getMetrics")["metrics"]}
+    return {name: found[name] for name in ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration", "TaskDuration")}
+
+
+def _latencies(few: dict[str, Any], many: dict[str, Any]) -> list[Figure]:
+    return [
+        Figure(
+            requirement="UI-1",
+            name=f"from the event to the fragment on the page, {size:,} messages, {name} of {len(found['taken'])}",
+            value=of(found["taken"]),
+            unit="ms",
+            baseline=of(found["fetched"]),
+            ratio=of(found["taken"]) / of(found["fetched"]),
+        )
+        for size, found in ((FEW, few), (MANY, many))
+        for name, of in (("median", statistics.median), ("p95", _p95))
+    ]
+
+
+def _work(few: dict[str, Any], many: dict[str, Any]) -> list[Figure]:
+    """Of the page's thread, for each update; a chat of few messages is the baseline."""
+    return [
+        Figure(
+            requirement="UI-3",
+            name=f"{name[:-8]} of the page for each update, {MANY:,} messages beside {FEW}",
+            value=many["spent"][name] / many["updates"],
+            unit="ms",
+            baseline=few["spent"][name] / few["updates"],
+            ratio=(many["spent"][name] / many["updates"]) / (few["spent"][name] / few["updates"]),
+        )
+        for name in few["spent"]
+    ]
+
+
+def _long_tasks(many: dict[str, Any]) -> list[Figure]:
+    return [
+        Figure(
+            requirement="UI-3",
+            name=f"tasks above {LONG_TASK_MS} ms while {many['updates']} updates came, {MANY:,} messages; the baseline is the idle page",
+            value=len(many["long"]),
+            unit="",
+            baseline=many["idle"],
+            wanted="0",
+            met=not many["long"],
+        )
+    ]
+
+
+def _p95(values: list[float]) -> float:
+    return statistics.quantiles(values, n=20)[-1]
