@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import translation
 from django.utils.translation import gettext, ngettext
 
+from apps.agent import notices
 from tests import translations
 
 PAGE = """{% load i18n %}<h1 title="{% translate "A title" %}">{% translate "Hello" %}</h1>
@@ -129,6 +130,26 @@ def test_a_text_is_german_for_who_reads_german() -> None:
         assert ngettext("%(count)d result", "%(count)d results", 2) % {"count": 2} == "2 Ergebnisse"
 
 
+@pytest.mark.parametrize("code", notices.TEXTS)
+def test_a_stored_notice_is_read_in_the_readers_language(code: str) -> None:
+    values = {"limit": "0.50", "tool": "Set prices. All"}
+    stored = notices.text(
+        code, **{name: value for name, value in values.items() if f"{{{name}}}" in notices.TEXTS[code]}
+    )
+    assert notices.shown(stored) == stored
+    with translation.override("de"):
+        german = gettext(notices.TEXTS[code])
+        for name, value in values.items():
+            german = german.replace(f"{{{name}}}", value)
+        assert notices.shown(stored) == german != stored
+
+
+def test_a_notice_that_nobody_knows_any_more_stays_as_it_was_stored() -> None:
+    with translation.override("de"):
+        assert notices.shown("Ended: an older reason.") == "Ended: an older reason."
+        assert notices.shown("") == ""
+
+
 @pytest.mark.django_db
 def test_a_page_speaks_the_language_that_the_browser_asks_for() -> None:
     german = Client(headers={"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}).get("/sign-in/")
@@ -144,3 +165,4 @@ def test_machines_are_answered_in_one_language() -> None:
     german = Client(headers={"Accept-Language": "de"}).get("/api/v1/tools")
     english = Client().get("/api/v1/tools")
     assert german.json()["title"] == english.json()["title"]
+    assert "Accept-Language" not in german.get("Vary", "")

@@ -1,8 +1,12 @@
 """Every reason that a turn ends with, every limit it met and every word on a card, as a person reads it in the chat (TU-4, TU-5).
 
-The stored text is English; a page translates by the message's code.
+The stored text is English; `shown` gives it in the language of who reads it.
 """
 
+import re
+from collections.abc import Mapping
+
+from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 # By code. A `{limit}` is filled in when it is stored.
@@ -58,6 +62,13 @@ TEXTS: dict[str, str] = {
     "expired": _("Not confirmed in time: {tool}."),
 }
 
+# The texts with something to fill in; the longest first, as one may begin with another.
+_FILLED = [
+    (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(text)), re.DOTALL), text)
+    for text in sorted(TEXTS.values(), key=len, reverse=True)
+    if "{" in text
+]
+
 # The model learns why its last answer ended.
 _ENDS = frozenset(TEXTS) - {
     "history_cut",
@@ -72,10 +83,15 @@ _ENDS = frozenset(TEXTS) - {
 
 def text(code: str, **values: object) -> str:
     """What is stored in the chat. An unknown code is our own fault, and says so."""
-    found = TEXTS.get(code) or TEXTS["internal_error"]
-    for name, value in values.items():
-        found = found.replace(f"{{{name}}}", str(value))
-    return found
+    return _filled(TEXTS.get(code) or TEXTS["internal_error"], values)
+
+
+def shown(stored: str) -> str:
+    """A stored text in the language of who reads it, with what was filled in as it stands."""
+    for pattern, text in _FILLED:
+        if found := pattern.fullmatch(stored):
+            return _filled(gettext(text), found.groupdict())
+    return gettext(stored) if stored else ""
 
 
 def told(code: str) -> str | None:
@@ -83,3 +99,9 @@ def told(code: str) -> str | None:
     if code not in _ENDS:
         return None
     return f"(Server: your answer ended here, code {code}.)"
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
+from apps.agent import notices
 from apps.agent.pages import markdown
 from apps.agent.shapes import CardShape, MessageShape, TurnShape
 from apps.api import registry
@@ -116,8 +117,7 @@ def _row(message: MessageShape, cards: tuple[CardRow, ...]) -> Row:
         case "tool":
             words = {**_tool(message), "cards": cards}
         case "notice":
-            # The stored text is a msgid, unless something was filled in.
-            words = {"notice": gettext(message["content"]) if message["content"] else ""}
+            words = {"notice": notices.shown(message["content"])}
         case _:
             words = {"content": message["content"]}
     return Row(
