@@ -3,7 +3,7 @@
 import { Idiomorph } from "../../vendor/idiomorph/idiomorph.esm.js";
 import { base, chat, fragment, root, tell, texts, warn } from "./page.js";
 
-// Milliseconds between two fetches, however many events come.
+// Milliseconds from one fetch to the next, however many events come.
 const GAP = 60;
 const MOST_AT_ONCE = 40;
 // So near to the end the reader follows it.
@@ -18,6 +18,7 @@ let wantsNew = false;
 let wantsTurn = false;
 let isFetching = false;
 let timer = 0;
+let fetchedAt = 0;
 let listeners = [];
 
 const articles = () => thread.querySelectorAll("[data-message]");
@@ -83,7 +84,7 @@ export function again(uuid) {
 
 function soon() {
   if (!timer && !isFetching && !chat.isOver) {
-    timer = setTimeout(look, GAP);
+    timer = setTimeout(look, Math.max(0, fetchedAt + GAP - performance.now()));
   }
 }
 
@@ -113,6 +114,7 @@ async function look() {
     setTimeout(catchUp, 5_000);
   }
   isFetching = false;
+  fetchedAt = performance.now();
   if (found) {
     show(found);
     if (found.querySelector("[data-again]")) {
