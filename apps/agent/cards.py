@@ -45,7 +45,9 @@ def list_confirmations(ref: object, conversation_uuid: object, *, impersonated: 
     """The chat's cards, oldest first, at most the 200 newest; those of tools that the session may not call now are left out (CH-4)."""
     allowed = access.authorize(ref, impersonated=impersonated)
     chat = access.own_chat(allowed, conversation_uuid)
-    rows = Card.objects.filter(conversation=chat, tool__in=visible(allowed)).order_by("-created_at", "-pk")[:MOST_LISTED]
+    rows = Card.objects.filter(conversation=chat, tool__in=visible(allowed)).order_by("-created_at", "-pk")[
+        :MOST_LISTED
+    ]
     states = card_rows.gate_states(rows)
     return [shape(card, states) for card in reversed(rows)]
 

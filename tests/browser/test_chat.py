@@ -237,3 +237,26 @@ def test_a_second_text_while_the_assistant_answers_is_kept_and_not_stored(
     field(page).press("Enter")
     expect(answers(page).last).to_have_text("Two")
     assert Turn.objects.filter(state="done").count() == 2
+
+
+def test_the_same_text_again_is_another_message_but_a_second_try_is_not(browse: Open) -> None:
+    page = browse()
+    say(page, "hello")
+    settled(page)
+    say(page, "hello")
+    settled(page)
+    # It is stored, but the browser never hears so.
+    page.route("**/messages", lambda route: (route.fetch(), route.abort())[1])
+    field(page).fill("third")
+    field(page).press("Enter")
+    expect(page.locator("[data-error]")).to_contain_text("Not sent")
+    expect(field(page)).to_have_value("third")
+    page.unroute("**/messages")
+    settled(page)
+    page.reload()
+    expect(page.locator("[data-send]")).to_be_enabled()
+    expect(field(page)).to_have_value("third")
+    settled(page)
+    field(page).press("Enter")
+    expect(field(page)).to_have_value("")
+    assert Message.objects.filter(role="user").count() == 3
