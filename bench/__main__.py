@@ -33,12 +33,12 @@ FEW, MANY = 100_000, 10_000_000
 def main() -> int:
     """Measure and print; the exit code is 0 however the figures turn out, since other work on the machine moves them."""
     options = _options()
-    if not load.available():
-        sys.stderr.write("The load generator wrk is not installed (Debian: apt-get install wrk).\n")
-        return 1
     if options.part == "page":
         print(figures.table(chat_browser.measure()))
         return 0
+    if not load.available():
+        sys.stderr.write("The load generator wrk is not installed (Debian: apt-get install wrk).\n")
+        return 1
     world = worlds.build()
     size = machine.describe(world)
     rounds, found = 2 if options.quick else options.rounds, []

@@ -30,8 +30,9 @@ def test_each_page_passes_axe_and_fits_a_narrow_phone(
     browser: Browser, program: Program, operator: Any, scheme: Any
 ) -> None:
     factories.make_key(owner=operator, name="A key with a name of " + "unbroken" * 8)
-    narrow = {"width": 360, "height": 740}
-    context = browser.new_context(base_url=program.url, color_scheme=scheme, bypass_csp=True, viewport=narrow)
+    context = browser.new_context(
+        base_url=program.url, color_scheme=scheme, bypass_csp=True, viewport={"width": 360, "height": 740}
+    )
     page, found = context.new_page(), []
     for number, address in enumerate([*OPEN, *PAGES]):
         if number == len(OPEN):
