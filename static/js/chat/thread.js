@@ -21,7 +21,6 @@ let timer = 0;
 let fetchedAt = 0;
 let listeners = [];
 
-const articles = () => thread.querySelectorAll("[data-message]");
 const last = () => thread.lastElementChild;
 export const isRunning = () => document.getElementById("turn").hasAttribute("data-running");
 
@@ -177,10 +176,21 @@ function put(article) {
     }
     return false;
   }
-  const number = Number(article.dataset.number);
-  const next = Array.from(articles()).find((other) => Number(other.dataset.number) > number);
-  thread.insertBefore(document.importNode(article, true), next ?? null);
+  thread.insertBefore(document.importNode(article, true), following(Number(article.dataset.number)));
   return true;
+}
+
+/** The first message with a higher number; null at the end, where most new ones belong. */
+function following(number) {
+  if (Number(last()?.dataset.number ?? 0) < number) {
+    return null;
+  }
+  for (const other of thread.children) {
+    if (Number(other.dataset.number) > number) {
+      return other;
+    }
+  }
+  return null;
 }
 
 function morph(old, fresh) {
