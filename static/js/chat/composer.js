@@ -26,6 +26,7 @@ export function start({ sent }) {
     keep();
   }
   refresh();
+  fit();
   thread.onChange(refresh);
 }
 
@@ -61,6 +62,7 @@ async function send(content) {
   }
   sending = null;
   refresh();
+  fit();
 }
 
 let last = { content: "", uuid: "" };
@@ -84,8 +86,9 @@ function refresh() {
   stopButton.hidden = !isRunning;
   sendButton.hidden = isRunning;
   sendButton.disabled = Boolean(sending) || chat.isOver;
-  fit();
 }
+
+// Not with every fragment: it has the browser lay out the page twice.
 
 function fit() {
   field.style.setProperty("height", "auto");
@@ -269,6 +272,7 @@ function insert(one) {
   field.value = one.dataset.insert;
   hide();
   keep();
+  fit();
   field.focus();
   const gap = field.value.indexOf("…");
   if (gap >= 0) {
