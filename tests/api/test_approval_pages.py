@@ -198,7 +198,8 @@ def test_a_list_costs_the_same_however_long_it_is(prices: Prices, approver: Clie
         prices.asked(to=f"w{number}")
         run(prices.asked(to=f"r{number}"))
     assert [queries(view=view) for view in approval_queue.View] == before
-    assert max(before) <= 10
+    # Two of them are Django's, for the header's link to the chat.
+    assert max(before) <= 12
 
 
 def test_the_badge_costs_one_query_and_counts_what_waits_for_the_person(prices: Prices, approver: Client) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from apps.agent import endpoint_keys
 from apps.agent.models import ModelEndpoint
@@ -19,6 +19,9 @@ from tests.browser import chatting
 from tests.browser.signing_in import PASSWORD, sign_in
 from tests.catalogue.factories import make_category, make_product
 from tests.services import Program
+
+# The first answer of a process loads a provider's library, and other tests run beside this one.
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture
