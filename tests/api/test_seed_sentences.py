@@ -358,7 +358,8 @@ def test_a_write_that_is_not_ticked_runs_and_stores_nothing(shop: Shop) -> None:
 
 def test_a_reference_to_a_session_is_made_where_the_signed_session_is_read_and_nowhere_else() -> None:
     """No view, form, frame or task can name a session: what stands for one is built from the signed session, for the news of its own end,
-    and from the row of a turn, which keeps the one that its sender came with. The demo opens a session for its example chats, and ends it."""
+    and from the row of a turn, which keeps the one that its sender came with. The demo opens
+    a session for its example chats, and ends it."""
     makers = [
         path.relative_to(ROOT).as_posix()
         for folder in ("apps", "config")
