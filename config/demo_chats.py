@@ -22,7 +22,7 @@ ACTOR = log.Actor(kind="system", name="demo")
 LOOKED_UP = ("Lamps that are out of stock", ("Which lamps are out of stock?", "/catalogue.get_product sku=LMP-0002"))
 PROPOSED = ("A price that stayed", ("Raise the price of LMP-0002 by 5 %",))
 
-# Seconds that the two chats may take before they are left as they are.
+# Seconds that the two chats may take before they are given up.
 LONGEST = 20
 
 
@@ -35,23 +35,29 @@ def fill(email: str) -> None:
     session = LiveSession.objects.create(
         user=person, created_at=now, expires_at=now + timedelta(minutes=5), user_agent="Tollhouse demo"
     )
+    is_whole = False
     try:
-        _write(SessionRef(session.pk, person.pk))
+        is_whole = _write(SessionRef(session.pk, person.pk))
     except Problem:
-        # Whoever switched the assistant off has none, and a demo is no reason not to start.
-        return
+        # The assistant is off, say; a demo is no reason not to start.
+        pass
     finally:
         rows = LiveSession.objects.filter(pk=session.pk)
         sessions.end(rows, reason=LiveSession.EndReason.ENDED_BY_OWNER, by=ACTOR, now=timezone.now())
+        if not is_whole:
+            # Both or none; a worker that still has a turn of theirs writes nothing more.
+            Conversation.objects.filter(user=person).delete()
 
 
-def _write(ref: SessionRef) -> None:
+def _write(ref: SessionRef) -> bool:
+    """Whether all of it came to its end in time."""
     until = time.monotonic() + LONGEST
     proposed = _chat(ref, *PROPOSED, until=until)
     for card in cards.list_confirmations(ref, proposed, impersonated=False):
         cards.reject(ref, proposed, card["uuid"], impersonated=False)
         _finish(proposed, until=until)
     _chat(ref, *LOOKED_UP, until=until)
+    return not Turn.objects.filter(session_uuid=ref.session_uuid).exclude(state=Turn.State.DONE).exists()
 
 
 def _chat(ref: SessionRef, title: str, texts: tuple[str, ...], *, until: float) -> UUID:
@@ -68,4 +74,4 @@ def _finish(chat: UUID, *, until: float) -> None:
     for turn in live.values_list("pk", flat=True):
         loop.run(turn)
     while live.exists() and time.monotonic() < until:
-        time.sleep(0.02)
+        time.sleep(0.02)  # another worker has it

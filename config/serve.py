@@ -67,6 +67,7 @@ def _welcome(url: str) -> None:
     from django.conf import settings  # set up by now
 
     _say(f"Tollhouse answers at {url} (Ctrl-C stops it)")
+    _say(f"  chat        {url}/chat/")
     _say(f"  admin site  {url}/admin/")
     _say(f"  API         {url}/api/v1/tools")
     _say(f"  health      {url}/readyz")

@@ -5,6 +5,7 @@ The program runs as `make run` starts it, on a new database with its demo; where
 """
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,7 +15,10 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.agent.wire.script import Finish, Gate, Refuse, Say
 from tests.browser.shop import ROOT, Shop, endpoint, launch, running, signed_in
+
+Shot = Callable[[str], None]
 
 KEPT, OTHERS = ROOT / "docs" / "screenshots", ROOT / "var" / "screenshots"
 
@@ -37,13 +41,20 @@ Shall I look at the suppliers of """
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
     parser.add_argument("--pages", action="store_true", help="the other pages too, into var/screenshots")
+    parser.add_argument("--variant", choices=list(VARIANTS), help="that one alone")
     options = parser.parse_args()
+    if options.variant is None:
+        # Each in a process and a shop of its own, so that all show the same.
+        for name in VARIANTS:
+            subprocess.run(
+                [sys.executable, "-m", "tests.browser.screenshots", *sys.argv[1:], "--variant", name], check=True
+            )
+        return 0
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as shop, sync_playwright() as playwright:
         browser = launch(playwright)
-        for name, variant in VARIANTS.items():
-            _chat(browser, shop, name, variant)
-            if options.pages:
-                _pages(browser, shop, name, variant)
+        _chat(browser, shop, options.variant, VARIANTS[options.variant])
+        if options.pages:
+            _pages(browser, shop, options.variant, VARIANTS[options.variant])
         browser.close()
     return 0
 
@@ -53,21 +64,32 @@ def main() -> int:
 
 def _chat(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -> None:
     """The seven states."""
-    from apps.agent.models import Card, ModelEndpoint
-    from apps.api.models import Confirmation
-    from tests.agent.wire.script import Finish, Gate, Refuse, Say
-    from tests.browser import chatting
-
     context = browser.new_context(base_url=shop.url, **options)
     page = signed_in(context, shop, "member")
+    KEPT.mkdir(parents=True, exist_ok=True)
 
     def shot(state: str) -> None:
         page.wait_for_timeout(300)
-        KEPT.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=KEPT / f"{state}-{variant}.png")
 
     page.goto("/chat/")
     shot("empty")
+    _cards(page, shot)
+    _answers(page, shot)
+    other = context.new_page()
+    other.goto("/account/sessions/")
+    other.get_by_role("button", name="Sign out").first.click()
+    expect(page.locator("[data-banner]")).to_contain_text("signed out")
+    shot("signed-out")
+    context.close()
+
+
+def _cards(page: Page, shot: Shot) -> None:
+    """One that waits and is confirmed, and one whose time is over."""
+    from apps.agent.models import Card
+    from apps.api.models import Confirmation
+    from tests.browser import chatting
+
     chatting.say(page, "Which lamps are out of stock?")
     chatting.settled(page)
     card = chatting.propose(page, "Raise the price of LMP-0002 by 5 %")
@@ -80,11 +102,17 @@ def _chat(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -
     shot("card-confirmed")
     page.goto("/chat/")
     card = chatting.propose(page, "Lower the price of LMP-0002 by 2 %")
-    Confirmation.objects.filter(state="waiting").update(expires_at=_past())
-    Card.objects.filter(state="waiting").update(expires_at=_past())
+    for model in (Confirmation, Card):
+        model.objects.filter(state="waiting").update(expires_at=_past())
     page.reload()
     expect(card.locator(".pill").first).to_have_text("expired")
     shot("card-expired")
+
+
+def _answers(page: Page, shot: Shot) -> None:
+    """One on its way, and one that failed, from a model of our own."""
+    from apps.agent.models import ModelEndpoint
+    from tests.browser import chatting
 
     gate = Gate()
     with endpoint([Say(ANSWER), gate, Finish()], [Refuse(401, {"error": {"message": "no"}})]):
@@ -100,12 +128,6 @@ def _chat(browser: Browser, shop: Shop, variant: str, options: dict[str, Any]) -
         chatting.settled(page)
         shot("failed-turn")
     ModelEndpoint.objects.all().delete()
-    other = context.new_page()
-    other.goto("/account/sessions/")
-    other.get_by_role("button", name="Sign out").first.click()
-    expect(page.locator("[data-banner]")).to_contain_text("signed out")
-    shot("signed-out")
-    context.close()
 
 
 def _past() -> Any:

@@ -2,19 +2,18 @@
 
 import json
 import os
-import socket
+import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.request import urlopen
 
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
 from tests.agent.wire.script import Step
+from tests.services import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,45 +29,26 @@ class Shop:
 @contextmanager
 def running(folder: Path) -> Iterator[Shop]:
     """Its data is in the folder. From here on this process reads the same database."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     os.environ.update(
         DEBUG="1",
-        EMBEDDED="1",
         DATABASE_URL=f"sqlite:///{folder / 'shop.sqlite3'}",
         MODEL_NETWORKS="127.0.0.0/8",
         DJANGO_SETTINGS_MODULE="config.settings",
         DJANGO_ALLOW_ASYNC_UNSAFE="1",
+        PYTHONPATH=str(ROOT),
     )
-    url = f"http://127.0.0.1:{port}"
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "config.serve", "--port", str(port)], cwd=ROOT, stdout=log, stderr=log
-        )
+    program = Program("uvicorn", os.environ)
     try:
-        ready(url)
-        seeded = subprocess.run(
-            [sys.executable, "manage.py", "seed_demo", "--json"], cwd=ROOT, check=True, capture_output=True, text=True
-        )
+        program.start()
+        os.environ["EMBEDDED"] = "1"
+        seed = [sys.executable, "manage.py", "seed_demo", "--json"]
+        seeded = subprocess.run(seed, cwd=ROOT, check=True, capture_output=True, text=True)
         import django
 
         django.setup()
-        yield Shop(url=url, people=json.loads(seeded.stdout)["people"])
+        yield Shop(url=program.url, people=json.loads(seeded.stdout)["people"])
     finally:
-        server.terminate()
-        server.wait()
-
-
-def ready(url: str) -> None:
-    """It answers, or this process ends."""
-    for _ in range(300):
-        try:
-            with urlopen(f"{url}/readyz", timeout=2):  # noqa: S310 - our own server
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise SystemExit("The program did not start.")
+        program.remove()
 
 
 @contextmanager
@@ -100,4 +80,6 @@ def signed_in(context: BrowserContext, shop: Shop, role: str) -> Page:
 
 def launch(playwright: Playwright) -> Browser:
     """Chromium."""
-    return playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--hide-scrollbars"])
+    return playwright.chromium.launch(
+        executable_path=shutil.which("chromium"), args=["--no-sandbox", "--hide-scrollbars"]
+    )

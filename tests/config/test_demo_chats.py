@@ -1,11 +1,14 @@
 """The member's example chats, and that an empty chat proposes what works on the demo's shop (TU-8)."""
 
+from uuid import UUID
+
 import pytest
 from django.conf import settings as project
 from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import LiveSession, User
+from apps.agent import turn_state
 from apps.agent.models import Card, Conversation, Message, ModelEndpoint, Turn
 from apps.catalogue import demo as shop
 from apps.catalogue.models import Change
@@ -66,6 +69,21 @@ def test_a_model_of_the_operators_is_not_asked() -> None:
     )
     demo.fill()
     assert Conversation.objects.count() == 0
+
+
+def dying_worker(name: str, *arguments: str) -> None:
+    """It takes each turn of an answer before anybody else, and is never heard of again."""
+    turn_state.claim(UUID(arguments[0]), at_once=10)
+
+
+def test_chats_that_do_not_come_to_their_end_are_not_left_half_done(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.API_SEND_TASK = "tests.config.test_demo_chats.dying_worker"
+    monkeypatch.setattr(demo_chats, "LONGEST", 0.2)
+    demo.fill()
+    assert (Conversation.objects.count(), Turn.objects.count(), Card.objects.count()) == (0, 0, 0)
+    assert not LiveSession.objects.filter(ended_at=None).exists()
 
 
 def test_with_the_assistant_switched_off_the_demo_is_made_without_chats() -> None:

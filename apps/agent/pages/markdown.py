@@ -23,29 +23,8 @@ from pygments.util import ClassNotFound
 # More of one block is shown as it is: nobody reads it by its colours.
 MOST_COLOURED = 20_000
 
-_TAGS = {
-    *(
-        "a",
-        "blockquote",
-        "br",
-        "code",
-        "del",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "s",
-    ),
-    *("span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
-}
+_TAGS = {"a", "blockquote", "br", "code", "del", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"}
+_TAGS |= {"h1", "h2", "h3", "h4", "h5", "h6", "table", "tbody", "td", "th", "thead", "tr"}
 _ATTRIBUTES = {"a": {"href"}, "span": {"class"}, "ol": {"start"}, "td": {"class"}, "th": {"class"}}
 _FORMATTER: Any = HtmlFormatter(nowrap=True, classprefix="hl-")
 

@@ -19,6 +19,9 @@ from apps.api.pages.problems import MEANINGS
 # Ends of a turn after which the same text may be sent again by a button.
 _AGAIN = ("failed", "stopped", "interrupted")
 
+# What the gate calls an answer that is no refusal; empty where nothing is known.
+_GOOD = ("ok", "preview", "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CardRow:
@@ -50,7 +53,6 @@ class Row:
     can_copy: bool = False
     html: SafeString | str = ""
     notice: str = ""
-    outcome: str = ""
     tool_title: str = ""
     told: str = ""
     is_held: bool = False
@@ -135,10 +137,9 @@ def _tool(message: MessageShape) -> dict[str, Any]:
     name = (summary and summary["name"]) or ""
     outcome = (summary and summary["outcome"]) or ""
     is_held = outcome == "confirmation_required"
-    is_refused = outcome not in ("ok", "done", "success", "preview", "") and not is_held
+    is_refused = outcome not in _GOOD and not is_held
     return {
         "tool_title": _title(name),
-        "outcome": "refused" if is_refused else "",
         "is_held": is_held,
         "is_refused": is_refused,
         "told": _told(message, outcome, is_held=is_held, is_refused=is_refused),

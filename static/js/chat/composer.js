@@ -32,7 +32,8 @@ export function start({ sent }) {
 
 // --- Sending ----------------------------------------------------------------------------------------------------------
 
-async function send(content) {
+/** Store the text and have it answered: what the person wrote, or what the page proposes. */
+export async function send(content) {
   if (!content.trim() || sending || chat.isOver) {
     return;
   }
@@ -89,7 +90,6 @@ function refresh() {
 }
 
 // Not with every fragment: it has the browser lay out the page twice.
-
 function fit() {
   field.style.setProperty("height", "auto");
   field.style.setProperty("height", `${Math.min(field.scrollHeight + 2, 240)}px`);
@@ -132,11 +132,6 @@ stopButton.addEventListener("click", async () => {
   thread.catchUp();
   field.focus();
 });
-
-/** A text that the page proposes. */
-export function propose(text) {
-  send(text);
-}
 
 // --- Drafts -----------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ const TYPING = 250;
 let asked = 0;
 let typing = 0;
 let toastTimer = 0;
+let isLonger = false;
 
 /** The list as it is now. */
 export async function refresh(cursor = "") {
@@ -34,7 +35,15 @@ export async function refresh(cursor = "") {
   }
 }
 
+/** The same by itself: not under the hand of who has a menu open, or who went further than the first page. */
+export function refreshUnlessInUse() {
+  if (!isLonger && !root.querySelector("[data-menu][open]")) {
+    refresh();
+  }
+}
+
 function put(fresh, cursor) {
+  isLonger = Boolean(cursor);
   const old = document.getElementById("chats");
   const list = old.querySelector("ul");
   if (!cursor || !list) {

@@ -10,7 +10,7 @@ import * as thread from "./thread.js";
 let listTimer = 0;
 function listSoon() {
   clearTimeout(listTimer);
-  listTimer = setTimeout(list.refresh, 1_000);
+  listTimer = setTimeout(list.refreshUnlessInUse, 1_000);
 }
 
 live.start({
@@ -43,7 +43,7 @@ composer.start({
 root.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (button?.matches("[data-suggestion]")) {
-    composer.propose(button.textContent);
+    composer.send(button.textContent);
   } else if (button?.matches("[data-earlier]")) {
     thread.showEarlier(button);
   } else if (button?.matches("[data-retry]")) {
