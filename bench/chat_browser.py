@@ -81,7 +81,7 @@ def measure() -> list[Figure]:
         page.add_init_script(WATCH)
         few, many = (_watched(page, count) for count in (FEW, MANY))
         browser.close()
-    return [*_latencies(few, many), *_work(few, many), *_long_tasks(many)]
+    return [*_latencies(few, many), *_work(few, many), *_long_tasks(few, many)]
 
 
 def _watched(page: Page, count: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _watched(page: Page, count: int) -> dict[str, Any]:
         found = page.evaluate("({taken: window.found.taken, long: window.found.long})")
     expect(page.locator("[data-live]")).to_have_count(0, timeout=60_000)
     last = page.locator("[data-message]").last.get_attribute("data-message")
-    fetched = page.evaluate(FETCH, [f"/chat/{chat}/thread/?after={last}&also={last}", 100])
+    fetched = page.evaluate(FETCH, [f"/chat/{chat}/thread/?also={last}", 100])
     spent = {name: (after[name] - before[name]) * 1_000 for name in before}
     return {**found, "idle": idle, "fetched": fetched[10:], "spent": spent, "updates": len(found["taken"])}
 
@@ -205,17 +205,18 @@ def _work(few: dict[str, Any], many: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def _long_tasks(many: dict[str, Any]) -> list[Figure]:
+def _long_tasks(few: dict[str, Any], many: dict[str, Any]) -> list[Figure]:
     return [
         Figure(
             requirement="UI-3",
-            name=f"tasks above {LONG_TASK_MS} ms in {many['updates']} updates, {MANY:,} messages; beside {IDLE_SECONDS} idle seconds",
-            value=len(many["long"]),
+            name=f"tasks above {LONG_TASK_MS} ms in {found['updates']} updates, {size:,} messages; beside {IDLE_SECONDS} idle seconds",
+            value=len(found["long"]),
             unit="",
-            baseline=many["idle"],
+            baseline=found["idle"],
             wanted="0",
-            met=not many["long"],
+            met=not found["long"],
         )
+        for size, found in ((FEW, few), (MANY, many))
     ]
 
 
