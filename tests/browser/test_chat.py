@@ -159,6 +159,7 @@ def test_a_log_out_in_another_tab_closes_the_page_with_words(browse: Open) -> No
     other.goto("/account/sessions/")
     other.get_by_role("button", name="Sign out").first.click()
     expect(page.locator("[data-banner]")).to_contain_text("You are signed out")
+    expect(page.locator("[data-do]:enabled, [data-retry]:enabled, [data-send]:enabled")).to_have_count(0)
     expect(field(page)).to_be_disabled()
 
 

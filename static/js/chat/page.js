@@ -43,7 +43,7 @@ export function tell(text) {
 export function end(text) {
   chat.isOver = true;
   warn(text);
-  for (const control of root.querySelectorAll(".composer textarea, .composer button, [data-decide], [data-do]")) {
+  for (const control of root.querySelectorAll(".composer textarea, .composer button, [data-decide], [data-do], [data-retry], [data-suggestion]")) {
     control.disabled = true;
   }
   root.dispatchEvent(new Event("over"));
